@@ -1,0 +1,1 @@
+"""The rubric as data; installed as `rcp_irx.prompts`."""

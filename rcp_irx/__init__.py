@@ -1,0 +1,83 @@
+"""The public names, resolved on first use (PEP 562); importing the package registers the measures with ir_measures.
+
+Nothing heavy loads here: numpy, pandas and the frameworks arrive with the name that needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from rcp_irx._version import __version__
+from rcp_irx.errors import MissingExtra, RCPError, RCPWarning
+from rcp_irx.evaluation.measures import RCPnDCG
+
+if TYPE_CHECKING:
+    from rcp_irx.documents import Document, Query
+    from rcp_irx.gains import GainTable, register_gains
+    from rcp_irx.judging.judges.base import Judge, JudgeFailure, RubricAnswer, TournamentAnswer
+    from rcp_irx.judging.judges.lexical import LexicalJudge
+    from rcp_irx.judging.judges.simulated import SimulatedJudge
+    from rcp_irx.judging.log import JudgmentLog
+    from rcp_irx.judging.protocol import FULL, REDUCED, Protocol
+    from rcp_irx.judging.rubric import Criterion, Rubric
+    from rcp_irx.pyterrier import RCPJudge, RRFPool
+
+_HOMES = {
+    "Document": "documents",
+    "Query": "documents",
+    "GainTable": "gains",
+    "register_gains": "gains",
+    "Judge": "judging.judges.base",
+    "JudgeFailure": "judging.judges.base",
+    "RubricAnswer": "judging.judges.base",
+    "TournamentAnswer": "judging.judges.base",
+    "LexicalJudge": "judging.judges.lexical",
+    "SimulatedJudge": "judging.judges.simulated",
+    "JudgmentLog": "judging.log",
+    "FULL": "judging.protocol",
+    "REDUCED": "judging.protocol",
+    "Protocol": "judging.protocol",
+    "Criterion": "judging.rubric",
+    "Rubric": "judging.rubric",
+    "RCPJudge": "pyterrier",
+    "RRFPool": "pyterrier",
+}
+
+__all__ = [
+    "FULL",
+    "REDUCED",
+    "Criterion",
+    "Document",
+    "GainTable",
+    "Judge",
+    "JudgeFailure",
+    "JudgmentLog",
+    "LexicalJudge",
+    "MissingExtra",
+    "Protocol",
+    "Query",
+    "RCPError",
+    "RCPJudge",
+    "RCPWarning",
+    "RCPnDCG",
+    "RRFPool",
+    "Rubric",
+    "RubricAnswer",
+    "SimulatedJudge",
+    "TournamentAnswer",
+    "__version__",
+    "register_gains",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rcp_irx' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"rcp_irx.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,184 @@
+"""Queries, documents and their ids; reading pools of them out of frames. What a judge makes of them is for `judging`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from rcp_irx.errors import RCPError, RCPWarning, examples
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document of a pool: its id and the text that is judged."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query, with what else a judge may be shown: context fields (name, text) and the task (what counts as relevant)."""
+
+    id: str
+    text: str
+    dataset: str = ""
+    context: tuple[tuple[str, str], ...] = ()
+    task: str | None = None
+
+    def __str__(self) -> str:
+        return f"query {self.id!r}" + (f" of dataset {self.dataset!r}" if self.dataset else "")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A query's candidate documents in pool order (rank 0 first), and the columns kept beside each."""
+
+    query: Query
+    documents: tuple[Document, ...]
+    columns: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+
+
+def identifier(value: Any, what: str = "id") -> str:
+    """An id as text: strings as they are ("007" and "1e3" survive), whole numbers as their digits.
+
+    Raises
+    ------
+    RCPError
+        For None, NaN, an empty string, and numbers with a decimal point ("19335.0" would match no other id).
+    """
+    if isinstance(value, str):
+        if not value:
+            raise RCPError(f"{what} is an empty string")
+        return value
+    if value is None or pd.isna(value):
+        raise RCPError(f"{what} is missing (None or NaN)")
+    if isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f":
+        raise RCPError(f"{what} {value!r} is a number with a decimal point; read ids as text, or convert them to int")
+    return str(value)
+
+
+def id_column(frame: pd.DataFrame, column: str, what: str = "frame") -> pd.Series:
+    """A column of ids as text; the first offending row is named.
+
+    Raises
+    ------
+    RCPError
+        If the column is absent, or holds a value that `identifier` refuses.
+    """
+    if column not in frame.columns:
+        raise RCPError(f"the {what} has no column {column!r} (it has {list(frame.columns)})")
+    values = frame[column]
+    codes, unique = pd.factorize(values, use_na_sentinel=True)
+    if (codes < 0).any():
+        rows = frame.index[codes < 0].tolist()
+        raise RCPError(f"column {column!r} of the {what} has no id (None or NaN) in row {examples(rows)}")
+    texts = [identifier(value, f"an id in column {column!r} of the {what}") for value in unique.tolist()]
+    return pd.Series([texts[code] for code in codes], index=frame.index, dtype=object)
+
+
+def dataset_column(frame: pd.DataFrame, default: str = "") -> pd.Series:
+    """The `dataset` column as text, or `default` for every row where the frame has none."""
+    if "dataset" not in frame.columns:
+        return pd.Series([default] * len(frame), index=frame.index, dtype=object)
+    missing = frame["dataset"].isna()
+    if missing.any():
+        raise RCPError(f"column 'dataset' is missing (None or NaN) in row {examples(frame.index[missing].tolist())}")
+    return frame["dataset"].map(str).astype(object)
+
+
+def with_keys(frame: pd.DataFrame, keys: Sequence[str], what: str, dataset: str = "") -> pd.DataFrame:
+    """A copy of the frame whose id columns are text and whose `dataset` column is there (first)."""
+    ids = {key: id_column(frame, key, what) for key in keys}
+    return frame.drop(columns="dataset", errors="ignore").assign(**ids, dataset=dataset_column(frame, dataset))
+
+
+def pools(
+    frame: pd.DataFrame,
+    *,
+    text_field: str = "text",
+    context_fields: Sequence[str] = (),
+    task: str | None = None,
+    dataset: str = "",
+    keep: Sequence[str] = (),
+) -> list[Pool]:
+    """The pools in a frame of candidates, one per (dataset, qid), in the order in which they first appear.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns `qid, query, docno, <text_field>`; optional `dataset`, and `pool_rank` or else `rank` for the pool's
+        order (otherwise the order of the rows).
+    context_fields : sequence of str
+        Columns of the topic that the judge is shown beside the query.
+    task : str, optional
+        What counts as relevant here.
+    keep : sequence of str
+        Columns kept beside each document.
+
+    Raises
+    ------
+    RCPError
+        Missing columns; None or NaN where an id or text must be; one document id with two texts in a pool.
+    """
+    needed = ["qid", "query", "docno", text_field, *context_fields]
+    absent = [column for column in needed if column not in frame.columns]
+    if absent:
+        raise RCPError(f"the pool has no column {examples(absent)}; it needs {needed} and has {list(frame.columns)}")
+    frame = with_keys(frame, ["qid", "docno"], "pool", dataset)
+    order = next((column for column in ("pool_rank", "rank") if column in frame.columns), None)
+    result = []
+    for (name, qid), rows in frame.groupby(["dataset", "qid"], sort=False):
+        if order is not None:
+            rows = rows.sort_values(order, kind="stable")
+        query = _query(rows, str(name), str(qid), context_fields, task)
+        rows = _distinct(rows, query, text_field)
+        documents = tuple(Document(docno, text) for docno, text in zip(rows["docno"], rows[text_field], strict=True))
+        result.append(Pool(query, documents, tuple(rows[list(keep)].to_dict("records"))))
+    return result
+
+
+def _query(rows: pd.DataFrame, dataset: str, qid: str, context_fields: Sequence[str], task: str | None) -> Query:
+    """The query of a pool's rows: the first text that is not null counts, here and in each context field."""
+    query = Query(qid, "", dataset, (), task)
+    texts = {}
+    for column in ["query", *context_fields]:
+        given = rows[column].dropna()
+        if given.empty:
+            raise RCPError(f"{query} has no text in column {column!r} (None or NaN in every row)")
+        if not isinstance(given.iloc[0], str):
+            raise RCPError(f"{query}: column {column!r} holds {type(given.iloc[0]).__name__}, not text")
+        texts[column] = given.iloc[0]
+    return Query(qid, texts["query"], dataset, tuple((c, texts[c]) for c in context_fields), task)
+
+
+def _distinct(rows: pd.DataFrame, query: Query, text_field: str) -> pd.DataFrame:
+    """The rows with each document once; the text of each checked."""
+    missing = rows[text_field].isna()
+    if missing.any():
+        names = examples(rows["docno"][missing])
+        raise RCPError(f"{query}: document {names} has no text in column {text_field!r} (None or NaN)")
+    for docno, text in zip(rows["docno"], rows[text_field], strict=True):
+        if not isinstance(text, str):
+            raise RCPError(
+                f"{query}: document {docno!r} holds {type(text).__name__} in column {text_field!r}, not text"
+            )
+    distinct = rows.drop_duplicates(["docno", text_field])
+    conflicting = distinct["docno"][distinct["docno"].duplicated()]
+    if len(conflicting):
+        raise RCPError(f"{query}: document {examples(conflicting)} has two different texts in one pool")
+    if len(distinct) < len(rows):
+        repeated = rows["docno"][rows["docno"].duplicated()]
+        warnings.warn(
+            f"{query}: document {examples(repeated)} is in the pool twice; judged once", RCPWarning, stacklevel=5
+        )
+    empty = distinct["docno"][distinct[text_field].str.strip() == ""]
+    if len(empty):
+        warnings.warn(
+            f"{query}: document {examples(empty)} has an empty text; judged as empty", RCPWarning, stacklevel=5
+        )
+    return distinct
