@@ -1,0 +1,125 @@
+"""A folder of tables that reads back exactly: JSON lines (gzip) with a checked index. Knows nothing of what the tables mean.
+
+Text is JSON, so that any id survives; floats are written in the shortest form that reads back to the same float64; NaN is
+null. The index, `metadata.json`, holds each table's columns with their kinds and each file's SHA-256.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rcp_irx.errors import RCPError, examples
+
+VERSION = 1
+INDEX = "metadata.json"
+_KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+
+
+def write_folder(
+    folder: str | os.PathLike[str],
+    tables: dict[str, pd.DataFrame],
+    metadata: dict[str, Any],
+    extra: dict[str, Any],
+    overwrite: bool = False,
+) -> Path:
+    """Write tables and metadata as one folder; it is complete or not there at all.
+
+    Parameters
+    ----------
+    tables : name -> DataFrame
+        Columns of text, bool, int or float.
+    extra : file name -> JSON value
+        Further files, which are not read back.
+    """
+    target = Path(folder)
+    if target.exists() and not overwrite:
+        raise RCPError(f"{target} exists; give overwrite=True to replace it")
+    if target.exists() and not (target / INDEX).is_file():
+        raise RCPError(f"{target} exists and is no gain folder (it has no {INDEX}); choose another place")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        part.chmod(0o777 & ~_umask())
+        index: dict[str, Any] = {"version": VERSION, "metadata": metadata, "tables": {}}
+        for name, frame in tables.items():
+            kinds = {str(column): _KINDS.get(frame[column].dtype.kind, "text") for column in frame.columns}
+            data = gzip.compress(_lines(frame, kinds).encode(), mtime=0)
+            (part / f"{name}.jsonl.gz").write_bytes(data)
+            index["tables"][name] = {"rows": len(frame), "columns": kinds, "sha256": hashlib.sha256(data).hexdigest()}
+        for file, value in {**extra, INDEX: index}.items():
+            (part / file).write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        if target.exists():
+            shutil.rmtree(target)
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+def read_folder(folder: str | os.PathLike[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """The tables and metadata of a folder.
+
+    Raises
+    ------
+    RCPError
+        If the folder is absent, of a newer version, or damaged: a file is missing or changed.
+    """
+    source = Path(folder)
+    if not source.is_dir():
+        raise RCPError(f"no gain folder at {source}")
+    try:
+        index = json.loads((source / INDEX).read_text(encoding="utf-8"))
+        version, entries, metadata = index["version"], index["tables"], index["metadata"]
+    except FileNotFoundError:
+        raise RCPError(
+            f"{source} is no gain folder: it has no {INDEX} (files: {examples(os.listdir(source))})"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RCPError(f"{source / INDEX} is damaged: {error}") from error
+    if version != VERSION:
+        raise RCPError(f"{source} has format version {version}; this rcp_irx reads version {VERSION}: upgrade rcp-irx")
+    return {name: _read_table(source / f"{name}.jsonl.gz", entry) for name, entry in entries.items()}, metadata
+
+
+def _read_table(file: Path, entry: dict[str, Any]) -> pd.DataFrame:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise RCPError(f"the gain folder is damaged: {file} cannot be read ({error.strerror})") from error
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise RCPError(f"the gain folder is damaged: {file} is not the file that was written (SHA-256 differs)")
+    rows = [json.loads(line) for line in gzip.decompress(data).decode().splitlines()]
+    columns = {}
+    for position, (column, kind) in enumerate(entry["columns"].items()):
+        values = [row[position] for row in rows]
+        dtype = {"bool": bool, "int": "int64", "float": "float64", "text": object}[kind]
+        columns[column] = pd.Series(values, dtype=dtype)
+    return pd.DataFrame(columns)
+
+
+def _lines(frame: pd.DataFrame, kinds: dict[str, str]) -> str:
+    """One JSON array a row, in the order of the columns; NaN and None are null."""
+    columns = [
+        _nullable(frame[column]) if kind in ("float", "text") else frame[column].tolist()
+        for column, kind in kinds.items()
+    ]
+    return "".join(json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n" for row in zip(*columns, strict=True))
+
+
+def _nullable(values: pd.Series) -> list[Any]:
+    return values.astype(object).where(values.notna(), None).tolist()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
