@@ -1,0 +1,258 @@
+"""From a log's judgments to gains: Stage A scores per query, one 2PL fit over all of them, a GainTable. Reads no log itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rcp_irx.calibration import fit_2pl, fit_bradley_terry, gain
+from rcp_irx.documents import Pool
+from rcp_irx.errors import RCPError, examples
+from rcp_irx.gains import GainTable
+from rcp_irx.judging.rubric import Rubric
+
+
+@dataclass
+class JudgedPool:
+    """The judgments of one query's pool: every valid window, and how many were planned and failed.
+
+    Windows hold document ids in the order shown. `tournament` has their scores, `passes` the answers (documents, criteria).
+    """
+
+    pool: Pool
+    tournament: list[tuple[tuple[str, ...], tuple[float, ...]]] = field(default_factory=list)
+    rubric: list[tuple[tuple[str, ...], tuple[tuple[bool, ...], ...]]] = field(default_factory=list)
+    planned: int = 0
+    failed: int = 0
+    finished: bool = True
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(dataset, qid)."""
+        return self.pool.query.dataset, self.pool.query.id
+
+
+@dataclass(frozen=True)
+class StageScores:
+    """What both stages say of a pool's documents, in the order of `docnos`: the input of the calibration.
+
+    `bt` (D,) is centred over the pool and NaN for a document that no valid tournament window holds; `passes` (D, C); `n` (D,).
+    """
+
+    docnos: tuple[str, ...]
+    bt: np.ndarray
+    passes: np.ndarray
+    n: np.ndarray
+
+
+def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
+    """Fit Stage A and count Stage B for one pool, the documents in order of their ids.
+
+    Windows are taken in sorted order, so that the result does not depend on when they were answered. Documents that have left the
+    pool still count as opponents.
+    """
+    docnos = tuple(sorted(document.id for document in judged.pool.documents))
+    others = {docno for shown, _ in judged.tournament for docno in shown} - set(docnos)
+    index = {docno: i for i, docno in enumerate([*docnos, *sorted(others)])}
+    windows = sorted(judged.tournament)
+    seen = np.zeros(len(index), dtype=bool)
+    for shown, _ in windows:
+        seen[[index[docno] for docno in shown]] = True
+    fit = fit_bradley_terry([[index[d] for d in shown] for shown, _ in windows], [s for _, s in windows], len(index))
+    bt = np.where(seen, fit.theta, np.nan)[: len(docnos)]
+    if len(docnos) == 1:
+        bt = np.zeros(1)
+    bt = bt - (np.nanmean(bt) if seen.any() else 0.0)
+    passes, n = np.zeros((len(docnos), n_criteria)), np.zeros(len(docnos))
+    for shown, answers in judged.rubric:
+        for docno, answer in zip(shown, answers, strict=True):
+            if docno not in others and index.get(docno, len(docnos)) < len(docnos):
+                passes[index[docno]] += answer
+                n[index[docno]] += 1
+    return StageScores(docnos, bt, passes, n)
+
+
+def calibrate(
+    judged: Sequence[JudgedPool],
+    rubric: Rubric,
+    *,
+    criteria: GainTable | None = None,
+    excluded: pd.DataFrame | None = None,
+    max_failed: float = 0.05,
+    incomplete: str = "refuse",
+    leave_out: Iterable[str | tuple[str, ...]] = (),
+    metadata: dict[str, Any] | None = None,
+) -> GainTable:
+    """Fit the 2PL over all judged pools (Eq. 7) and give every document its gain (Eq. 4).
+
+    Parameters
+    ----------
+    criteria : GainTable, optional
+        Its criterion parameters are kept (frozen); only the queries' scales and offsets are fitted.
+    excluded : DataFrame, optional
+        `qid, docno` (and `dataset`) of documents that leave every ranking and every ideal. The fit keeps them (C.5).
+    max_failed : float
+        Largest share of a query's planned windows that may have failed.
+    incomplete : "refuse" or "leave_out"
+        What to do with queries that are not judged to the end.
+    leave_out : iterable
+        Queries (`qid` or `(dataset, qid)`) and documents (`(dataset, qid, docno)`) that get no gain.
+
+    Raises
+    ------
+    RCPError
+        No judged query; unfinished queries; too many failed windows; documents in no valid tournament window; queries without
+        any rubric answer; a rubric that differs from the frozen criteria.
+    """
+    left = {(("", key) if isinstance(key, str) else tuple(key)) for key in leave_out}
+    bare = {key for key in leave_out if isinstance(key, str)}
+    judged = [j for j in judged if j.key not in left and j.pool.query.id not in bare]
+    judged, unfinished = _complete(judged, incomplete)
+    _refuse_failures(judged, max_failed)
+    judged = sorted(judged, key=lambda j: j.key)
+    if not judged:
+        raise RCPError("there is no judged query to calibrate")
+    scored = [_kept(stage_scores(j, len(rubric)), j, left) for j in judged]
+    _refuse_unseen(judged, scored)
+    frozen = _frozen(criteria, rubric)
+    queries = np.repeat(np.arange(len(scored)), [len(s.docnos) for s in scored])
+    bt, n = np.concatenate([s.bt for s in scored]), np.concatenate([s.n for s in scored])
+    passes = np.concatenate([s.passes for s in scored])
+    fit = fit_2pl(bt, passes, n, queries, **frozen)
+    documents = pd.DataFrame(
+        {
+            "dataset": [judged[code].key[0] for code in queries],
+            "qid": [judged[code].key[1] for code in queries],
+            "docno": [docno for s in scored for docno in s.docnos],
+            "gain": gain(fit.theta, fit.gamma, fit.beta),
+            "theta": fit.theta,
+            "theta_se": fit.theta_se,
+            "bt": bt,
+            "n": n.astype(np.int64),
+            **{name: passes[:, c].astype(np.int64) for c, name in enumerate(rubric.ids)},
+            "excluded": False,
+        }
+    )
+    table = GainTable(
+        _with_pool_columns(documents, judged),
+        pd.DataFrame(
+            {
+                "dataset": [j.key[0] for j in judged],
+                "qid": [j.key[1] for j in judged],
+                "query": [j.pool.query.text for j in judged],
+                "tau": fit.tau,
+                "alpha": fit.alpha,
+                "tau_se": fit.tau_se,
+                "alpha_se": fit.alpha_se,
+                "documents": [len(s.docnos) for s in scored],
+                "planned": [j.planned for j in judged],
+                "failed": [j.failed for j in judged],
+            }
+        ),
+        pd.DataFrame(
+            {
+                "id": rubric.ids,
+                "name": [c.name for c in rubric.criteria],
+                "question": [c.question for c in rubric.criteria],
+                "gamma": fit.gamma,
+                "beta": fit.beta,
+                "gamma_se": fit.gamma_se,
+                "beta_se": fit.beta_se,
+            }
+        ),
+        {
+            **(metadata or {}),
+            "rubric": rubric.digest,
+            "criteria_from": criteria.fit_id if criteria is not None else "",
+            "left_out": sorted(map(list, left | set(unfinished))),
+            "fit": {
+                "objective": fit.objective,
+                "gradient_norm": fit.gradient_norm,
+                "n_iter": fit.n_iter,
+                "converged": bool(fit.converged),
+            },
+        },
+    )
+    return table if excluded is None else table.exclude(excluded)
+
+
+def _complete(judged: Sequence[JudgedPool], incomplete: str) -> tuple[list[JudgedPool], list[tuple[str, str]]]:
+    """The finished pools, and the keys of the others where these may be left out."""
+    if incomplete not in ("refuse", "leave_out"):
+        raise RCPError(f"incomplete is 'refuse' or 'leave_out', not {incomplete!r}")
+    unfinished = [j.key for j in judged if not j.finished]
+    if unfinished and incomplete == "refuse":
+        raise RCPError(
+            f"{len(unfinished)} queries are not judged to the end: {examples(unfinished)}; run the judge again (it asks only what"
+            " is missing), or give incomplete='leave_out'"
+        )
+    return [j for j in judged if j.finished], unfinished
+
+
+def _refuse_failures(judged: Sequence[JudgedPool], max_failed: float) -> None:
+    failing = [j for j in judged if j.failed > max_failed * j.planned]
+    if failing:
+        worst = [f"{j.pool.query}: {j.failed} of {j.planned}" for j in failing]
+        raise RCPError(
+            f"more than {max_failed:.0%} of the windows failed for {len(failing)} queries ({'; '.join(sorted(worst)[:3])}); see"
+            " log.failures(), ask them again with retry_failed=True, or raise max_failed"
+        )
+
+
+def _kept(scores: StageScores, judged: JudgedPool, left: set[tuple[str, ...]]) -> StageScores:
+    """The scores without the documents that get no gain; `bt` stays centred over those that do."""
+    keep = np.array([(*judged.key, docno) not in left for docno in scores.docnos])
+    if keep.all():
+        return scores
+    bt = scores.bt[keep]
+    return StageScores(
+        tuple(d for d, k in zip(scores.docnos, keep, strict=True) if k),
+        bt - np.nanmean(bt),
+        scores.passes[keep],
+        scores.n[keep],
+    )
+
+
+def _refuse_unseen(judged: Sequence[JudgedPool], scored: Sequence[StageScores]) -> None:
+    """Refuse documents without a Stage A score and queries without a Stage B answer: their gains would be made up."""
+    unseen = [
+        (*j.key, docno)
+        for j, s in zip(judged, scored, strict=True)
+        for docno, bt in zip(s.docnos, s.bt, strict=True)
+        if np.isnan(bt)
+    ]
+    if unseen:
+        raise RCPError(
+            f"{len(unseen)} documents are in no valid tournament window: {examples(unseen)}; ask their windows again with"
+            " retry_failed=True, or give leave_out=[(dataset, qid, docno), ...]"
+        )
+    silent = [j.key for j, s in zip(judged, scored, strict=True) if not s.n.any()]
+    if silent:
+        raise RCPError(
+            f"no rubric window of {examples(silent)} was answered; ask again with retry_failed=True, or leave them out"
+        )
+
+
+def _frozen(criteria: GainTable | None, rubric: Rubric) -> dict[str, np.ndarray]:
+    if criteria is None:
+        return {}
+    given = criteria.criteria
+    if list(given["question"]) != [c.question for c in rubric.criteria]:
+        raise RCPError("the frozen criteria belong to another rubric: their questions differ from the log's")
+    return {name: given[name].to_numpy(dtype=float) for name in ("gamma", "beta")}
+
+
+def _with_pool_columns(documents: pd.DataFrame, judged: Sequence[JudgedPool]) -> pd.DataFrame:
+    """The documents with their rank in the pool and the columns that were kept beside them."""
+    rows = [
+        {"dataset": j.key[0], "qid": j.key[1], "docno": document.id, "pool_rank": rank, **columns}
+        for j in judged
+        for rank, (document, columns) in enumerate(
+            zip(j.pool.documents, j.pool.columns or ({},) * len(j.pool.documents), strict=True)
+        )
+    ]
+    return documents.merge(pd.DataFrame(rows), on=["dataset", "qid", "docno"], how="left", validate="one_to_one")

@@ -1,0 +1,168 @@
+"""Judge: what a judge must do, what it answers with, and how an answer is checked against its window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rcp_irx.documents import Document, Query
+from rcp_irx.errors import RCPError, examples
+from rcp_irx.judging.rubric import Rubric
+
+LARGEST_SCORE = 10.0
+"""A score beyond this size (the prompt's range ends at 5) is no answer."""
+
+RETRIED = ("transport", "rate_limited")
+"""Failures of the way to the judge, not of its answer: asked again by every later run."""
+
+FINAL = ("refused",)
+"""Failures that a second call would not mend."""
+
+
+class JudgeFailure(Exception):
+    """The judge gave no usable answer: the window counts as failed, and nothing of it is used.
+
+    Parameters
+    ----------
+    kind : str
+        The class of failure, such as "refused", "truncated", "schema", "transport".
+    raw : str
+        What the judge answered, for the log.
+    """
+
+    def __init__(self, kind: str, raw: str = ""):
+        super().__init__(f"{kind}: {raw[:200]}" if raw else kind)
+        self.kind = kind
+        self.raw = raw
+
+
+@dataclass(frozen=True)
+class TournamentAnswer:
+    """Scores on a logit scale, one per document in the order shown or by docno; or a ranking alone (best first).
+
+    An answer that has only a `ranking` is kept in the log, but counts as failed unless hard preferences are asked for.
+    """
+
+    scores: Sequence[float] | Mapping[str, float] | None
+    ranking: Sequence[str] | None = None
+    raw: str = ""
+
+
+@dataclass(frozen=True)
+class RubricAnswer:
+    """Passes: one row of booleans per document in the order shown (documents, criteria), or by docno."""
+
+    passes: Sequence[Sequence[bool]] | Mapping[str, Sequence[bool]]
+    raw: str = ""
+
+
+class Judge:
+    """Base class of judges: give it a `name` and the two methods.
+
+    Attributes
+    ----------
+    name : str
+        The model and every setting that can change an answer. It is part of each window's key in the log.
+    paid : bool
+        Whether answers cost money or days; such a judge needs a log on disk.
+    note : str
+        A caution that every gain table made with this judge carries.
+    """
+
+    name: str = ""
+    paid: bool = False
+    note: str = ""
+
+    def prompt(self, stage: str) -> str:
+        """What is asked at a stage beside query, documents and rubric ("tournament" or "rubric"): part of a window's key."""
+        return ""
+
+    def tournament(self, query: Query, documents: Sequence[Document]) -> TournamentAnswer:
+        """Score the documents of one window against each other (Stage A).
+
+        Raises
+        ------
+        JudgeFailure
+            If there is no usable answer. Any other exception ends the run.
+        """
+        raise NotImplementedError
+
+    def rubric(self, query: Query, documents: Sequence[Document], rubric: Rubric) -> RubricAnswer:
+        """Answer every criterion for each document of one window, each on its own (Stage B).
+
+        Raises
+        ------
+        JudgeFailure
+            If there is no usable answer. Any other exception ends the run.
+        """
+        raise NotImplementedError
+
+
+def checked_scores(answer: TournamentAnswer, query: Query, documents: Sequence[Document]) -> list[float]:
+    """The scores of a window in the order shown.
+
+    Raises
+    ------
+    RCPError
+        Scores for other documents than those shown, too few or too many, NaN or infinite ones, or not numbers: the judge is
+        at fault.
+    JudgeFailure
+        "ranking_only" where there are no scores; "schema" for a score beyond 10 in size.
+    """
+    if answer.scores is None:
+        raise JudgeFailure("ranking_only", answer.raw)
+    values = _in_order(answer.scores, "score", query, documents)
+    scores = []
+    for document, value in zip(documents, values, strict=True):
+        if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+            raise RCPError(f"{query}: the judge scored document {document.id!r} with {value!r}, which is no number")
+        score = float(value)
+        if not math.isfinite(score):
+            raise RCPError(f"{query}: the judge scored document {document.id!r} with {score}; scores must be finite")
+        scores.append(score)
+    largest = max(scores, key=abs)
+    if abs(largest) > LARGEST_SCORE:
+        raise JudgeFailure("schema", answer.raw or f"score {largest} is beyond {LARGEST_SCORE:g} in size")
+    return scores
+
+
+def checked_passes(
+    answer: RubricAnswer, query: Query, documents: Sequence[Document], rubric: Rubric
+) -> list[list[bool]]:
+    """The passes of a window, (documents in the order shown, criteria).
+
+    Raises
+    ------
+    RCPError
+        Answers for other documents or another number of criteria, or values that are not yes or no.
+    """
+    rows = _in_order(answer.passes, "rubric answer", query, documents)
+    passes = []
+    for document, row in zip(documents, rows, strict=True):
+        values = list(row)
+        if len(values) != len(rubric):
+            raise RCPError(
+                f"{query}: the judge answered {len(values)} criteria for document {document.id!r}; the rubric has {len(rubric)}"
+            )
+        wrong = [value for value in values if value not in (True, False)]
+        if wrong:
+            raise RCPError(f"{query}: the judge answered {wrong[0]!r} for document {document.id!r}, not yes or no")
+        passes.append([bool(value) for value in values])
+    return passes
+
+
+def _in_order(values: Any, what: str, query: Query, documents: Sequence[Document]) -> list[Any]:
+    """The judge's values in the order in which the documents were shown."""
+    shown = [document.id for document in documents]
+    if isinstance(values, Mapping):
+        others, absent = set(values) - set(shown), set(shown) - set(values)
+        if others or absent:
+            parts = [f"none for {examples(absent)}"] * bool(absent) + [f"some for {examples(others)}"] * bool(others)
+            raise RCPError(f"{query}: the judge's {what}s are not for the documents shown: {', '.join(parts)}")
+        return [values[docno] for docno in shown]
+    given = list(values)
+    if len(given) != len(shown):
+        raise RCPError(f"{query}: the judge gave {len(given)} {what}s for {len(shown)} documents ({examples(shown)})")
+    return given

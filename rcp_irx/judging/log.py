@@ -1,0 +1,290 @@
+"""JudgmentLog: what was asked and answered, as frames for people and as judged pools for the calibration.
+
+Writing to the file is `store`'s work; what the answers mean is `calibrate`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from rcp_irx.documents import Document, Pool, Query
+from rcp_irx.errors import RCPError, examples
+from rcp_irx.gains import GainTable
+from rcp_irx.judging import calibrate as calibration
+from rcp_irx.judging.rubric import Rubric
+from rcp_irx.judging.store import JudgmentStore
+from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT
+
+
+class Plan(NamedTuple):
+    """One stage of one pool for one judge, as the log holds it; prompt and rubric by their digests."""
+
+    id: int
+    dataset: str
+    qid: str
+    pool: int
+    question: str
+    stage: str
+    judge: str
+    prompt: str
+    rubric: str
+    note: str
+    protocol: str
+    finished: bool
+
+
+# What may differ between plans of one query but not within one fit: the field, the stages it matters in, what to do.
+_ALIKE = [
+    ("judge", (TOURNAMENT, RUBRIC), "choose one with judge=..."),
+    ("rubric", (RUBRIC,), "choose one with rubric=... (a Rubric or its digest)"),
+    ("prompt", (TOURNAMENT,), "use a log of its own for each prompt"),
+    ("prompt", (RUBRIC,), "use a log of its own for each prompt"),
+]
+
+
+class JudgmentLog(JudgmentStore):
+    """A log of judgments: one SQLite file, or memory where `path` is None.
+
+    Every answer is on disk as soon as it is there, so that a stopped run loses nothing and a later one asks only what is
+    missing.
+
+    Raises
+    ------
+    RCPError
+        If the file is no judgment log, is damaged, or was written by another version.
+    """
+
+    def windows(self) -> pd.DataFrame:
+        """One row per planned window: where it stands, its documents in the order shown, its answer (None: none yet).
+
+        Columns `dataset, qid, judge, stage, phase, number, reversed, docnos, answer, failure, attempts`.
+        """
+        rows = self._db.execute(
+            "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, w.reversed, w.docnos, w.key"
+            " FROM windows w JOIN plans l ON l.id = w.plan JOIN pools p ON p.id = l.pool"
+            " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed"
+        ).fetchall()
+        records = []
+        for *place, flip, docnos, key in rows:
+            found = self.outcome(key)
+            records.append([*place, bool(flip), json.loads(docnos), found.answer, found.failure, found.attempts])
+        names = "dataset qid judge stage phase number reversed docnos answer failure attempts".split()
+        return pd.DataFrame(records, columns=names)
+
+    def failures(self) -> pd.DataFrame:
+        """One row per failed attempt, and whether a later attempt was answered.
+
+        Columns `dataset, qid, judge, stage, phase, number, attempt, failure, raw, answered`.
+        """
+        rows = self._db.execute(
+            "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, a.attempt, a.failure, a.raw,"
+            " EXISTS (SELECT 1 FROM attempts b WHERE b.key = a.key AND b.failure = '')"
+            " FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
+            " JOIN pools p ON p.id = l.pool WHERE a.failure != ''"
+            " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed, a.attempt"
+        ).fetchall()
+        names = "dataset qid judge stage phase number attempt failure raw answered".split()
+        return pd.DataFrame(rows, columns=names).astype({"answered": bool})
+
+    def usage(self) -> pd.DataFrame:
+        """Calls made, one row per judge and stage: `judge, stage, windows, calls, answered, failed, seconds`."""
+        rows = self._db.execute(
+            "WITH k AS (SELECT DISTINCT l.judge, l.stage, w.key FROM windows w JOIN plans l ON l.id = w.plan)"
+            " SELECT k.judge, k.stage, count(DISTINCT k.key), count(a.key), coalesce(sum(a.failure = ''), 0),"
+            " coalesce(sum(a.failure != ''), 0), coalesce(sum(a.seconds), 0.0)"
+            " FROM k LEFT JOIN attempts a ON a.key = k.key GROUP BY k.judge, k.stage ORDER BY k.judge, k.stage DESC"
+        ).fetchall()
+        return pd.DataFrame(rows, columns="judge stage windows calls answered failed seconds".split())
+
+    def judged(
+        self,
+        *,
+        datasets: Iterable[str] | None = None,
+        judge: str | None = None,
+        rubric: str | None = None,
+        queries: Sequence[tuple[str, str]] | None = None,
+    ) -> list[calibration.JudgedPool]:
+        """The judgments of each query's present pool, sorted by (dataset, qid).
+
+        Parameters
+        ----------
+        datasets, queries
+            Only these datasets, or these (dataset, qid).
+        judge, rubric
+            A judge's name and a rubric's digest, where the log holds several for one query.
+
+        Raises
+        ------
+        RCPError
+            Several judges, prompts, rubrics, query or document texts for one query: they are listed.
+        """
+        plans = self._plans(datasets, judge, rubric, queries)
+        return [self._judged(plans[key]) for key in sorted(plans)]
+
+    def _plans(
+        self,
+        datasets: Iterable[str] | None,
+        judge: str | None,
+        rubric: str | None,
+        queries: Sequence[tuple[str, str]] | None = None,
+    ) -> dict[tuple[str, str], list[Plan]]:
+        """The plans that a choice of datasets, judge, rubric and queries leaves, by (dataset, qid)."""
+        wanted = None if datasets is None else set(datasets)
+        one_query = "" if queries is None or len(queries) != 1 else " WHERE p.dataset = ? AND p.qid = ?"
+        rows = self._db.execute(
+            "SELECT l.id, p.dataset, p.qid, p.id, p.question, l.stage, l.judge, l.prompt, l.rubric, l.note, l.protocol,"
+            f" l.finished FROM plans l JOIN pools p ON p.id = l.pool{one_query} ORDER BY l.id",
+            queries[0] if one_query and queries else (),
+        )
+        found: dict[tuple[str, str], list[Plan]] = {}
+        for plan in map(Plan._make, rows.fetchall()):
+            if (
+                (wanted is None or plan.dataset in wanted)
+                and (queries is None or (plan.dataset, plan.qid) in queries)
+                and judge in (None, plan.judge)
+                and (plan.stage == TOURNAMENT or rubric in (None, plan.rubric))
+            ):
+                found.setdefault((plan.dataset, plan.qid), []).append(plan)
+        return found
+
+    def _judged(self, plans: Sequence[Plan]) -> calibration.JudgedPool:
+        """The judgments of one query from its plans; those of earlier pools count too."""
+        where = str(Query(plans[0].qid, "", plans[0].dataset))
+        for field, stages, advice in _ALIKE:
+            _only(
+                {getattr(plan, field) for plan in plans if plan.stage in stages},
+                f"{where} was judged with",
+                field,
+                advice,
+            )
+        advice = "use a log of its own for each wording"
+        _only({plan.question for plan in plans}, f"{where} was judged with", "query text, context or task", advice)
+        self._refuse_changed_texts(where, sorted({plan.pool for plan in plans}))
+        pool, turns = self._present_pool(plans)
+        judged = calibration.JudgedPool(pool)
+        answers: dict[tuple[str, str], tuple[str, Any]] = {}
+        for plan in plans:
+            rows = self._db.execute("SELECT docnos, key, turn FROM windows WHERE plan = ?", (plan.id,)).fetchall()
+            for docnos, key, turn in rows:
+                answer = self.outcome(key).answer
+                if turns.get(plan.id) == turn:
+                    judged.planned += 1
+                    judged.failed += answer is None
+                if answer is not None:
+                    answers[key, docnos] = plan.stage, answer
+        for (_, docnos), (stage, answer) in sorted(answers.items()):
+            shown = tuple(json.loads(docnos))
+            if stage == TOURNAMENT:
+                judged.tournament.append((shown, tuple(answer)))
+            else:
+                judged.rubric.append((shown, tuple(tuple(row) for row in answer)))
+        present = [plan for plan in plans if plan.id in turns]
+        judged.finished = {plan.stage for plan in present} == {TOURNAMENT, RUBRIC} and all(p.finished for p in present)
+        return judged
+
+    def _present_pool(self, plans: Sequence[Plan]) -> tuple[Pool, dict[int, int]]:
+        """The query's latest pool, and the latest turn of each of its plans (whose windows the protocol asked for)."""
+        first = plans[0]
+        number = self._db.execute(
+            "SELECT id FROM pools WHERE dataset = ? AND qid = ? ORDER BY turn DESC LIMIT 1", (first.dataset, first.qid)
+        ).fetchone()[0]
+        text, context, task = json.loads(first.question)
+        rows = self._db.execute(
+            "SELECT docno, columns FROM pool_documents WHERE pool = ? ORDER BY rank", (number,)
+        ).fetchall()
+        pool = Pool(
+            Query(first.qid, text, first.dataset, tuple((name, value) for name, value in context), task),
+            tuple(Document(docno, "") for docno, _ in rows),
+            tuple(json.loads(columns) for _, columns in rows),
+        )
+        turns = {
+            plan.id: self._db.execute(
+                "SELECT coalesce(max(turn), 0) FROM windows WHERE plan = ?", (plan.id,)
+            ).fetchone()[0]
+            for plan in plans
+            if plan.pool == number
+        }
+        return pool, turns
+
+    def _refuse_changed_texts(self, where: str, pools: Sequence[int]) -> None:
+        marks = ",".join("?" * len(pools))
+        rows = self._db.execute(
+            f"SELECT docno FROM pool_documents WHERE pool IN ({marks}) GROUP BY docno HAVING count(DISTINCT text) > 1",
+            pools,
+        ).fetchall()
+        if rows:
+            names = examples(docno for (docno,) in rows)
+            raise RCPError(
+                f"{where}: several texts were judged for document {names}; use a log of its own for each version"
+            )
+
+    def calibrate(
+        self,
+        *,
+        datasets: Iterable[str] | None = None,
+        judge: str | None = None,
+        rubric: Rubric | str | None = None,
+        criteria: GainTable | None = None,
+        excluded: pd.DataFrame | None = None,
+        max_failed: float = 0.05,
+        incomplete: str = "refuse",
+        leave_out: Iterable[str | tuple[str, ...]] = (),
+    ) -> GainTable:
+        """Fit the 2PL over every judged query (Eq. 7) and return the gains.
+
+        Parameters
+        ----------
+        datasets : iterable of str, optional
+            Only these datasets.
+        judge : str, optional
+            The judge's name, where the log holds several.
+        rubric : Rubric or str, optional
+            The rubric or its digest, where the log holds several.
+        criteria, excluded, max_failed, incomplete, leave_out
+            As in `rcp_irx.judging.calibrate.calibrate`.
+
+        Raises
+        ------
+        RCPError
+            Several judges, prompts, rubrics or texts (listed); and what the calibration refuses.
+        """
+        wanted = rubric.digest if isinstance(rubric, Rubric) else rubric
+        datasets = None if datasets is None else list(datasets)
+        judged = self.judged(datasets=datasets, judge=judge, rubric=wanted)
+        plans = [plan for found in self._plans(datasets, judge, wanted).values() for plan in found]
+        if not plans:
+            held = (
+                f"it holds judge {examples(p.judge for found in self._plans(None, None, None).values() for p in found)}"
+            )
+            raise RCPError(f"{self!r} has no judgments for this choice of datasets, judge and rubric; {held}")
+        for field, stages, advice in _ALIKE:
+            _only({getattr(plan, field) for plan in plans if plan.stage in stages}, "one fit cannot mix", field, advice)
+        rubrics = sorted({plan.rubric for plan in plans if plan.stage == RUBRIC})
+        if not rubrics:
+            raise RCPError(f"{self!r} has no rubric answers for this choice; run the judge with the rubric first")
+        text = self._db.execute("SELECT text FROM texts WHERE digest = ?", (rubrics[0],)).fetchone()[0]
+        return calibration.calibrate(
+            judged,
+            Rubric.from_json(text),
+            criteria=criteria,
+            excluded=excluded,
+            max_failed=max_failed,
+            incomplete=incomplete,
+            leave_out=leave_out,
+            metadata={
+                "judge": plans[0].judge,
+                "prompts": {plan.stage: plan.prompt for plan in plans},
+                "protocol": [json.loads(protocol) for protocol in sorted({plan.protocol for plan in plans})],
+                "note": "; ".join(sorted({plan.note for plan in plans if plan.note})),
+                "windows": {"planned": sum(j.planned for j in judged), "failed": sum(j.failed for j in judged)},
+            },
+        )
+
+
+def _only(values: set[str], where: str, what: str, advice: str) -> None:
+    if len(values) > 1:
+        raise RCPError(f"{where} several values of {what}: {examples(values)}; {advice}")
