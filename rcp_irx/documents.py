@@ -94,7 +94,9 @@ def dataset_column(frame: pd.DataFrame, default: str = "") -> pd.Series:
 def with_keys(frame: pd.DataFrame, keys: Sequence[str], what: str, dataset: str = "") -> pd.DataFrame:
     """A copy of the frame whose id columns are text and whose `dataset` column is there (first)."""
     ids = {key: id_column(frame, key, what) for key in keys}
-    return frame.drop(columns="dataset", errors="ignore").assign(**ids, dataset=dataset_column(frame, dataset))
+    keyed = frame.drop(columns="dataset", errors="ignore").assign(**ids)
+    keyed.insert(0, "dataset", dataset_column(frame, dataset))
+    return keyed
 
 
 def pools(

@@ -19,7 +19,7 @@ from rcp_irx._version import __version__
 from rcp_irx.calibration import centre, count_gain, gain
 from rcp_irx.documents import with_keys
 from rcp_irx.errors import RCPError, RCPWarning, examples
-from rcp_irx.storage import read_folder, write_folder
+from rcp_irx.storage import normal, read_folder, write_folder
 
 if TYPE_CHECKING:
     from ir_measures import Measure
@@ -71,9 +71,10 @@ class GainTable:
         self._documents = with_keys(
             _with(documents, DOCUMENT_COLUMNS, "documents"), ["qid", "docno"], "documents table"
         )
-        self._queries = with_keys(_with(queries, QUERY_COLUMNS, "queries"), ["qid"], "queries table")
-        self._criteria = _with(criteria, CRITERION_COLUMNS, "criteria").reset_index(drop=True)
-        _with(documents, list(self._criteria["id"]), "documents")
+        queries = with_keys(_with(queries, QUERY_COLUMNS, "queries"), ["qid"], "queries table")
+        criteria = _with(criteria, CRITERION_COLUMNS, "criteria")
+        _with(documents, list(criteria["id"]), "documents")
+        self._documents, self._queries, self._criteria = normal(documents), normal(queries), normal(criteria)
         self._check()
         self.metadata: dict[str, Any] = {"derived": "", "rcp_irx": __version__, **(metadata or {})}
         if "fit_id" not in self.metadata:

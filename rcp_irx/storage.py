@@ -21,7 +21,14 @@ from rcp_irx.errors import RCPError, examples
 
 VERSION = 1
 INDEX = "metadata.json"
+DTYPES = {"bool": "bool", "int": "int64", "float": "float64", "text": "object"}
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+
+
+def normal(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the column types and the index that it would have after being written and read."""
+    dtypes = {column: DTYPES[_KINDS.get(frame[column].dtype.kind, "text")] for column in frame.columns}
+    return frame.rename(columns=str).astype(dtypes).reset_index(drop=True)
 
 
 def write_folder(
@@ -51,12 +58,13 @@ def write_folder(
         part.chmod(0o777 & ~_umask())
         index: dict[str, Any] = {"version": VERSION, "metadata": metadata, "tables": {}}
         for name, frame in tables.items():
-            kinds = {str(column): _KINDS.get(frame[column].dtype.kind, "text") for column in frame.columns}
+            kinds = {column: _KINDS.get(frame[column].dtype.kind, "text") for column in frame.columns}
             data = gzip.compress(_lines(frame, kinds).encode(), mtime=0)
             (part / f"{name}.jsonl.gz").write_bytes(data)
-            index["tables"][name] = {"rows": len(frame), "columns": kinds, "sha256": hashlib.sha256(data).hexdigest()}
+            sha256 = hashlib.sha256(data).hexdigest()
+            index["tables"][name] = {"rows": len(frame), "columns": list(kinds.items()), "sha256": sha256}
         for file, value in {**extra, INDEX: index}.items():
-            (part / file).write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            (part / file).write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
         if target.exists():
             shutil.rmtree(target)
         part.rename(target)
@@ -99,10 +107,9 @@ def _read_table(file: Path, entry: dict[str, Any]) -> pd.DataFrame:
         raise RCPError(f"the gain folder is damaged: {file} is not the file that was written (SHA-256 differs)")
     rows = [json.loads(line) for line in gzip.decompress(data).decode().splitlines()]
     columns = {}
-    for position, (column, kind) in enumerate(entry["columns"].items()):
+    for position, (column, kind) in enumerate(entry["columns"]):
         values = [row[position] for row in rows]
-        dtype = {"bool": bool, "int": "int64", "float": "float64", "text": object}[kind]
-        columns[column] = pd.Series(values, dtype=dtype)
+        columns[column] = pd.Series(values, dtype=DTYPES[kind])
     return pd.DataFrame(columns)
 
 
