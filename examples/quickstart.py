@@ -9,7 +9,7 @@ import pyterrier as pt
 from ir_measures import AP, nDCG
 from pyterrier_pisa import PisaIndex
 
-import rcp_irx.ir_datasets  # registers the dataset rcp-irx/demo
+import rcp_irx.ir_datasets  # noqa: F401  (registers the dataset rcp-irx/demo)
 from rcp_irx import LexicalJudge, RCPJudge, RCPnDCG, RRFPool
 
 folder = tempfile.mkdtemp()  # yours: a place that stays, so that no answer is asked for twice

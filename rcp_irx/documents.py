@@ -1,4 +1,7 @@
-"""Queries, documents and their ids; reading pools of them out of frames. What a judge makes of them is for `judging`."""
+"""Queries, documents and their ids; reading pools of them out of frames.
+
+What a judge makes of them is for `judging`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Query:
-    """A query, with what else a judge may be shown: context fields (name, text) and the task (what counts as relevant)."""
+    """A query, and what else a judge may be shown: context fields (name, text), the task (what counts as relevant)."""
 
     id: str
     text: str

@@ -1,4 +1,4 @@
-"""GainTable: the gains of judged pools with what they were made from, and the frames that evaluation reads them through.
+"""GainTable: the gains of judged pools, what they were made from, and the frames that evaluation reads them through.
 
 Making a table from judgments is `judging.calibrate`'s work; scoring rankings with one is `evaluation`'s.
 """
@@ -39,16 +39,16 @@ class GainTable:
     Parameters
     ----------
     documents : DataFrame
-        One row per (dataset, qid, docno): `gain` (probability, Eq. 4), `theta` (ability, logit, Eq. 3), `bt` (Stage A score,
-        logit, centred per query), `n` (Stage B placements), one pass count per criterion id, `pool_rank` (0 is the first),
-        `excluded` (left out of every ranking and every ideal); other columns are kept.
+        One row per (dataset, qid, docno): `gain` (probability, Eq. 4), `theta` (ability, logit, Eq. 3), `bt` (Stage
+        A score, logit, centred per query), `n` (Stage B placements), one pass count per criterion id, `pool_rank` (0
+        is the first), `excluded` (left out of every ranking and every ideal); other columns are kept.
     queries : DataFrame
         One row per (dataset, qid): `query`, `tau`, `alpha` (Eq. 2); other columns are kept.
     criteria : DataFrame
         One row per criterion: `id, name, question, gamma` (discrimination), `beta` (difficulty, logit).
     metadata : dict
-        Provenance, as JSON values: judge, rubric, protocol, windows asked and failed, fit diagnostics. A `fit_id` (hash of the
-        tables) is added where absent; a `name`, where present, is what bound measures print.
+        Provenance, as JSON values: judge, rubric, protocol, windows asked and failed, fit diagnostics. A `fit_id`
+        (hash of the tables) is added where absent; a `name`, where present, is what bound measures print.
 
     Raises
     ------
@@ -57,7 +57,8 @@ class GainTable:
 
     Notes
     -----
-    Scores of different fits are not comparable. Derived tables (`select`, `exclude`) keep the fit id and say in their `label`
+    Scores of different fits are not comparable. Derived tables (`select`, `exclude`) keep the fit id and say in
+    their `label`
     what was done.
     """
 
@@ -158,8 +159,8 @@ class GainTable:
     def __repr__(self) -> str:
         note = f"; {self.metadata['note']}" if self.metadata.get("note") else ""
         return (
-            f"GainTable({self.label!r}: {len(self._queries)} queries, {len(self)} documents, {len(self._criteria)} criteria; "
-            f"judge {self.metadata.get('judge', 'unknown')!r}{note})"
+            f"GainTable({self.label!r}: {len(self._queries)} queries, {len(self)} documents, "
+            f"{len(self._criteria)} criteria; judge {self.metadata.get('judge', 'unknown')!r}{note})"
         )
 
     def select(self, dataset: str | Iterable[str]) -> GainTable:
@@ -177,12 +178,12 @@ class GainTable:
         )
 
     def topics(self, topics: pd.DataFrame) -> pd.DataFrame:
-        """The rows of `topics` (columns `qid` and, where the table holds several datasets, `dataset`) that have gains."""
+        """The rows of `topics` (`qid` and, where the table holds several datasets, `dataset`) that have gains."""
         keyed = with_keys(topics, ["qid"], "topics frame", self._only_dataset("topics", topics))
         known = pd.Series(_keys(keyed, 2), index=topics.index).isin(_keys(self._queries, 2))
         if len(topics) and not known.any():
             raise RCPError(
-                f"no topic has gains: topics are {examples(keyed['qid'])}, gains are for {examples(self._queries['qid'])}"
+                f"no topic has gains: topics are {examples(keyed['qid'])}, gains for {examples(self._queries['qid'])}"
             )
         return topics[known]
 
@@ -210,20 +211,22 @@ class GainTable:
         Parameters
         ----------
         labels : DataFrame, optional
-            Qrels (`qid, docno, label`) to join: a pool document without a label gets -1 (TREC's unjudged), a labelled document
-            outside the pool keeps NaN gains. Without it, the label is the number of criteria whose difficulty lies at or below
-            the document's ability.
+            Qrels (`qid, docno, label`) to join: a pool document without a label gets -1 (TREC's unjudged), a
+            labelled document
+            outside the pool keeps NaN gains. Without it, the label is the number of criteria whose difficulty lies
+            at or below the document's ability.
 
         Returns
         -------
         DataFrame
-            `qid, docno, label, gain, count_gain` (Eq. 5), `raw_bt_gain` (B.1), `excluded, pool_rank` (NaN outside the pool), and
-            `dataset` where the table holds several.
+            `qid, docno, label, gain, count_gain` (Eq. 5), `raw_bt_gain` (B.1), `excluded, pool_rank` (NaN outside
+            the pool), and `dataset` where the table holds several.
 
         Raises
         ------
         RCPError
-            If a query id occurs in two datasets of the table (`select` one first); if labels are not whole numbers or disagree.
+            If a query id occurs in two datasets of the table (`select` one first); if labels are not whole numbers
+            or disagree.
         """
         several = len(self.datasets) > 1
         shared = self._queries["qid"][self._queries["qid"].duplicated()]
@@ -256,7 +259,8 @@ class GainTable:
         known = pd.Series(_keys(labels, 2), index=labels.index).isin(_keys(self._queries, 2))
         if len(labels) and not known.any():
             raise RCPError(
-                f"labels and gains share no query: labels are for {examples(labels['qid'])}, gains for {examples(self._queries['qid'])}"
+                f"labels and gains share no query: labels are for {examples(labels['qid'])}, gains for"
+                f" {examples(self._queries['qid'])}"
             )
         if not known.all():
             left = labels["qid"][~known]

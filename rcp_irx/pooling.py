@@ -1,4 +1,7 @@
-"""Which documents a query's pool holds (C.1): reciprocal rank fusion, and judged documents that fusion missed. Lists alone."""
+"""Which documents a query's pool holds (C.1): reciprocal rank fusion, and judged documents that fusion missed.
+
+Lists alone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ def fuse(ranks: Sequence[dict[str, int]], kappa: float) -> dict[str, float]:
 def fill_pool(fused: Sequence[str], labels: dict[str, int], size: int, add: str | None) -> tuple[list[str], list[str]]:
     """The fused documents that stay in a pool and those that join it (C.1), each in pool order.
 
-    Missed positives replace the lowest documents that are not positive; where positives outnumber the places, those of the pool
+    Missed positives replace the lowest documents that are not positive; where positives outnumber the places, those
+    of the pool
     come first, then the others by grade and docno.
     """
     kept = list(fused[:size])

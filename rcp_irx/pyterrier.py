@@ -1,4 +1,7 @@
-"""PyTerrier: RRFPool makes a pool of candidates, RCPJudge judges it, GainArtifact opens saved gains. Nothing else imports this."""
+"""PyTerrier: RRFPool makes a pool of candidates, RCPJudge judges it, GainArtifact opens saved gains.
+
+Nothing else imports this.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +37,18 @@ POOL_COLUMNS = ("origin",)
 class RCPJudge(pt.Transformer):
     """Judges each query's candidates: a listwise tournament (Stage A) and a rubric (Stage B), kept in a log.
 
-    The result has the same rows with `bt` (Stage A score, logit, centred per query), `n` (Stage B placements), one pass count per
-    criterion, `score` (= `bt`) and `rank`, best first; ties rank as in trec_eval (docno, descending). Every query is judged by
-    itself, so batches of any size give the same rows. Gains come from all judged queries together: `judge.log.calibrate()`.
+    The result has the same rows with `bt` (Stage A score, logit, centred per query), `n` (Stage B placements), one
+    pass count per criterion, `score` (= `bt`) and `rank`, best first; ties rank as in trec_eval (docno, descending).
+    Every query is judged by itself, so batches of any size give the same rows. Gains come from all judged queries
+    together: `judge.log.calibrate()`.
 
     Parameters
     ----------
     judge : Judge
         Who answers.
     log : str, path or JudgmentLog, optional
-        Where answers are kept. What is there is not asked again. None keeps them in memory, which judges that cost money refuse.
+        Where answers are kept. What is there is not asked again. None keeps them in memory, which judges that cost
+        money refuse.
     protocol : Protocol
         How many windows of which kind; `FULL`, `REDUCED`, or one of them `.scaled(...)`.
     rubric : Rubric, optional
@@ -64,7 +69,8 @@ class RCPJudge(pt.Transformer):
     Raises
     ------
     RCPError
-        At construction: a judge without a name, or one that costs money without a log. In `transform`: missing ids or texts, one
+        At construction: a judge without a name, or one that costs money without a log. In `transform`: missing ids
+        or texts, one
         document with two texts, a query that the log holds under another text or prompt, answers for other documents.
     """
 
@@ -209,10 +215,10 @@ def _ranked(pool: Pool, scores: StageScores) -> dict[str, np.ndarray]:
 
 
 class RRFPool(pt.Transformer):
-    """The candidate pool of a query: reciprocal rank fusion of several retrievers (C.1), with judged documents added on request.
+    """The candidate pool of a query: reciprocal rank fusion (C.1), with judged documents added on request.
 
-    Adds `docno, score, rank, pool_rank`, one `source_rank_1, source_rank_2, ...` per retriever (1 is its first; NaN where it did
-    not retrieve the document) and `origin`: "fused", "positive" or "judged", why a document is there.
+    Adds `docno, score, rank, pool_rank`, one `source_rank_1, source_rank_2, ...` per retriever (1 is its first; NaN
+    where it did not retrieve the document) and `origin`: "fused", "positive" or "judged", why a document is there.
 
     Parameters
     ----------
@@ -221,13 +227,15 @@ class RRFPool(pt.Transformer):
     num_results : int
         Size of the fused pool.
     kappa : float
-        A document scores the sum of 1 / (kappa + rank) over the retrievers; ties go to the better single rank, then to the smaller
+        A document scores the sum of 1 / (kappa + rank) over the retrievers; ties go to the better single rank, then
+        to the smaller
         docno.
     qrels : DataFrame, optional
         `qid, docno, label`, for `add`.
     add : None, "positives" or "judged"
-        "positives": documents labelled 1 or more that fusion missed replace the lowest documents that are not positive themselves,
-        by grade, then docno; the pool keeps its size. "judged": every document labelled 0 or more joins the pool. Added documents
+        "positives": documents labelled 1 or more that fusion missed replace the lowest documents that are not
+        positive themselves, by grade, then docno; the pool keeps its size. "judged": every document labelled 0 or
+        more joins the pool. Added documents
         have score 0 and follow the fused ones.
     """
 
@@ -329,7 +337,8 @@ def _labels_by_query(qrels: pd.DataFrame) -> dict[str, dict[str, int]]:
 class GainArtifact(pt.Artifact):
     """Saved gains as a PyTerrier artifact: `pt.Artifact.load("dl19.gains")`, and `.to_hf(...)` shares them.
 
-    Whatever a `GainTable` has (`qrels`, `RCPnDCG`, `documents`, ...) is there under the same name; `table` is the table itself.
+    Whatever a `GainTable` has (`qrels`, `RCPnDCG`, `documents`, ...) is there under the same name; `table` is the
+    table itself.
     """
 
     ARTIFACT_TYPE = "rcp_gains"

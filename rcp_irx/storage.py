@@ -1,7 +1,9 @@
-"""A folder of tables that reads back exactly: JSON lines (gzip) with a checked index. Knows nothing of what the tables mean.
+"""A folder of tables that reads back exactly: JSON lines (gzip) with a checked index.
 
-Text is JSON, so that any id survives; floats are written in the shortest form that reads back to the same float64; NaN is
-null. The index, `metadata.json`, holds each table's columns with their kinds and each file's SHA-256.
+Knows nothing of what the tables mean.
+
+Text is JSON, so that any id survives; floats are written in the shortest form that reads back to the same float64;
+NaN is null. The index, `metadata.json`, holds each table's columns with their kinds and each file's SHA-256.
 """
 
 from __future__ import annotations

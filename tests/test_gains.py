@@ -111,7 +111,7 @@ def test_a_damaged_folder_is_refused(tmp_path, how, message):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(RCPError, match="no gain folder at .*nowhere"):
+    with pytest.raises(RCPError, match=r"no gain folder at .*nowhere"):
         GainTable.load(tmp_path / "nowhere")
 
 

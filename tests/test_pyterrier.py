@@ -61,7 +61,9 @@ def test_every_row_and_column_comes_back_with_both_stages():
     assert set(out.columns) == {*inp.columns, "bt", "n", "C1", "C2", "C3", "C4", "C5"}
     keys = ["qid", "docno", "text", "note"]
     pd.testing.assert_frame_equal(
-        out[keys].sort_values(keys, ignore_index=True), inp[keys].sort_values(keys, ignore_index=True), check_dtype=False
+        out[keys].sort_values(keys, ignore_index=True),
+        inp[keys].sort_values(keys, ignore_index=True),
+        check_dtype=False,
     )
     assert out["score"].tolist() == out["bt"].tolist()
     assert out.groupby("qid")["bt"].mean().abs().max() < 1e-12
@@ -124,7 +126,10 @@ def test_a_document_twice_is_judged_once_and_comes_back_once():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.assign(text=None), "query 'q0': document 'd0', 'd1', 'd10' and 11 more has no text in column 'text'"),
+        (
+            lambda d: d.assign(text=None),
+            "query 'q0': document 'd0', 'd1', 'd10' and 11 more has no text in column 'text'",
+        ),
         (lambda d: d.assign(docno=["d0"] * 14), "query 'q0': document 'd0' has two different texts"),
         (lambda d: d.assign(query=None), "query 'q0' has no text in column 'query'"),
         (lambda d: d.assign(docno=[None, *d["docno"][1:]]), "column 'docno' of the pool has no id"),
@@ -145,7 +150,8 @@ def test_only_the_first_row_of_a_query_needs_its_text():
     inp = candidates(1)
     inp.loc[1:, "query"] = None
     pd.testing.assert_frame_equal(
-        RCPJudge(LexicalJudge())(inp).drop(columns="query"), RCPJudge(LexicalJudge())(candidates(1)).drop(columns="query")
+        RCPJudge(LexicalJudge())(inp).drop(columns="query"),
+        RCPJudge(LexicalJudge())(candidates(1)).drop(columns="query"),
     )
 
 

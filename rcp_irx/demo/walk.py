@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pandas as pd
 
@@ -46,7 +47,7 @@ def _walk(folder: str, kept: bool, say: Callable[[str], None]) -> pd.DataFrame:
     import rcp_irx.ir_datasets  # noqa: F401  (registers rcp-irx/demo)
     from rcp_irx import RCPJudge, RCPnDCG, RRFPool
 
-    dataset = pt.get_dataset("irds:rcp-irx/demo")
+    dataset: Any = pt.get_dataset("irds:rcp-irx/demo")
     topics, qrels = dataset.get_topics(), dataset.get_qrels()
     index = PisaIndex(os.path.join(folder, "index"), text_field="text", overwrite=True)
     with _quiet():

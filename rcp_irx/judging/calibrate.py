@@ -1,4 +1,7 @@
-"""From a log's judgments to gains: Stage A scores per query, one 2PL fit over all of them, a GainTable. Reads no log itself."""
+"""From a log's judgments to gains: Stage A scores per query, one 2PL fit over all of them, a GainTable.
+
+Reads no log itself.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ from rcp_irx.judging.rubric import Rubric
 class JudgedPool:
     """The judgments of one query's pool: every valid window, and how many were planned and failed.
 
-    Windows hold document ids in the order shown. `tournament` has their scores, `passes` the answers (documents, criteria).
+    Windows hold document ids in the order shown. `tournament` has their scores, `passes` the answers (documents,
+    criteria).
     """
 
     pool: Pool
@@ -40,7 +44,8 @@ class JudgedPool:
 class StageScores:
     """What both stages say of a pool's documents, in the order of `docnos`: the input of the calibration.
 
-    `bt` (D,) is centred over the pool and NaN for a document that no valid tournament window holds; `passes` (D, C); `n` (D,).
+    `bt` (D,) is centred over the pool and NaN for a document that no valid tournament window holds; `passes` (D, C);
+    `n` (D,).
     """
 
     docnos: tuple[str, ...]
@@ -52,7 +57,8 @@ class StageScores:
 def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
     """Fit Stage A and count Stage B for one pool, the documents in order of their ids.
 
-    Windows are taken in sorted order, so that the result does not depend on when they were answered. Documents that have left the
+    Windows are taken in sorted order, so that the result does not depend on when they were answered. Documents that
+    have left the
     pool still count as opponents.
     """
     docnos = tuple(sorted(document.id for document in judged.pool.documents))
@@ -105,8 +111,8 @@ def calibrate(
     Raises
     ------
     RCPError
-        No judged query; unfinished queries; too many failed windows; documents in no valid tournament window; queries without
-        any rubric answer; a rubric that differs from the frozen criteria.
+        No judged query; unfinished queries; too many failed windows; documents in no valid tournament window;
+        queries without any rubric answer; a rubric that differs from the frozen criteria.
     """
     left = {(("", key) if isinstance(key, str) else tuple(key)) for key in leave_out}
     bare = {key for key in leave_out if isinstance(key, str)}
@@ -118,11 +124,11 @@ def calibrate(
         raise RCPError("there is no judged query to calibrate")
     scored = [_kept(stage_scores(j, len(rubric)), j, left) for j in judged]
     _refuse_unseen(judged, scored)
-    frozen = _frozen(criteria, rubric)
+    gamma, beta = _frozen(criteria, rubric)
     queries = np.repeat(np.arange(len(scored)), [len(s.docnos) for s in scored])
     bt, n = np.concatenate([s.bt for s in scored]), np.concatenate([s.n for s in scored])
     passes = np.concatenate([s.passes for s in scored])
-    fit = fit_2pl(bt, passes, n, queries, **frozen)
+    fit = fit_2pl(bt, passes, n, queries, gamma=gamma, beta=beta)
     documents = pd.DataFrame(
         {
             "dataset": [judged[code].key[0] for code in queries],
@@ -187,8 +193,8 @@ def _complete(judged: Sequence[JudgedPool], incomplete: str) -> tuple[list[Judge
     unfinished = [j.key for j in judged if not j.finished]
     if unfinished and incomplete == "refuse":
         raise RCPError(
-            f"{len(unfinished)} queries are not judged to the end: {examples(unfinished)}; run the judge again (it asks only what"
-            " is missing), or give incomplete='leave_out'"
+            f"{len(unfinished)} queries are not judged to the end: {examples(unfinished)}; run the judge again (it asks"
+            " only what is missing), or give incomplete='leave_out'"
         )
     return [j for j in judged if j.finished], unfinished
 
@@ -198,8 +204,9 @@ def _refuse_failures(judged: Sequence[JudgedPool], max_failed: float) -> None:
     if failing:
         worst = [f"{j.pool.query}: {j.failed} of {j.planned}" for j in failing]
         raise RCPError(
-            f"more than {max_failed:.0%} of the windows failed for {len(failing)} queries ({'; '.join(sorted(worst)[:3])}); see"
-            " log.failures(), ask them again with retry_failed=True, or raise max_failed"
+            f"more than {max_failed:.0%} of the windows failed for {len(failing)} queries"
+            f" ({'; '.join(sorted(worst)[:3])}); see log.failures(), ask them again with retry_failed=True, or raise"
+            " max_failed"
         )
 
 
@@ -227,23 +234,24 @@ def _refuse_unseen(judged: Sequence[JudgedPool], scored: Sequence[StageScores]) 
     ]
     if unseen:
         raise RCPError(
-            f"{len(unseen)} documents are in no valid tournament window: {examples(unseen)}; ask their windows again with"
-            " retry_failed=True, or give leave_out=[(dataset, qid, docno), ...]"
+            f"{len(unseen)} documents are in no valid tournament window: {examples(unseen)}; ask their windows again"
+            " with retry_failed=True, or give leave_out=[(dataset, qid, docno), ...]"
         )
     silent = [j.key for j, s in zip(judged, scored, strict=True) if not s.n.any()]
     if silent:
         raise RCPError(
-            f"no rubric window of {examples(silent)} was answered; ask again with retry_failed=True, or leave them out"
+            f"no rubric window of {examples(silent)} was answered; ask again with retry_failed=True, or leave it out"
         )
 
 
-def _frozen(criteria: GainTable | None, rubric: Rubric) -> dict[str, np.ndarray]:
+def _frozen(criteria: GainTable | None, rubric: Rubric) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The discriminations and difficulties to keep, if any."""
     if criteria is None:
-        return {}
+        return None, None
     given = criteria.criteria
     if list(given["question"]) != [c.question for c in rubric.criteria]:
         raise RCPError("the frozen criteria belong to another rubric: their questions differ from the log's")
-    return {name: given[name].to_numpy(dtype=float) for name in ("gamma", "beta")}
+    return given["gamma"].to_numpy(dtype=float), given["beta"].to_numpy(dtype=float)
 
 
 def _with_pool_columns(documents: pd.DataFrame, judged: Sequence[JudgedPool]) -> pd.DataFrame:

@@ -49,7 +49,8 @@ _ALIKE = [
 class JudgmentLog(JudgmentStore):
     """A log of judgments: one SQLite file, or memory where `path` is None.
 
-    Every answer is on disk as soon as it is there, so that a stopped run loses nothing and a later one asks only what is
+    Every answer is on disk as soon as it is there, so that a stopped run loses nothing and a later one asks only
+    what is
     missing.
 
     Raises

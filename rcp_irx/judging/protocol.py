@@ -89,8 +89,8 @@ class Protocol:
     def counts(self, n_documents: int) -> Counts:
         """The windows that a pool of this many documents gets.
 
-        Counts grow in proportion to the pool, rounded half to even on the exact fraction. Pools below the window size are
-        counted as if they filled it, and each window holds the whole pool; a pool of one has no tournament.
+        Counts grow in proportion to the pool, rounded half to even on the exact fraction. Pools below the window
+        size are counted as if they filled it, and each window holds the whole pool; a pool of one has no tournament.
         """
         if n_documents < 1:
             raise RCPError("a pool needs at least one document")
@@ -134,4 +134,4 @@ REDUCED = Protocol(
     adaptive=Fraction(4),
     rubric=Fraction(59),
 )
-"""The placements of the paper's reduced protocol (Table 4: 12.27 and 3.93 a document); the split over phases is ours."""
+"""The placements of the reduced protocol (Table 4: 12.27 and 3.93 a document); the split over phases is ours."""

@@ -95,7 +95,7 @@ class Rubric:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None) -> Rubric:
-        """A rubric from a TOML file of `[[criteria]]` tables with `id`, `name` and `question`; by default the shipped one.
+        """A rubric from a TOML file of `[[criteria]]` with `id`, `name` and `question`; by default the shipped one.
 
         Raises
         ------

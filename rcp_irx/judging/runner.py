@@ -1,4 +1,7 @@
-"""Runs the rounds of pools against a judge, one call at a time, and keeps every answer in the log. Skips what is there."""
+"""Runs the rounds of pools against a judge, one call at a time, and keeps every answer in the log.
+
+Skips what is there.
+"""
 
 from __future__ import annotations
 
@@ -124,13 +127,15 @@ class PoolRunner:
         query = self.pool.query
         try:
             if stage == TOURNAMENT:
-                given = self.judge.tournament(query, documents)
-                answer: Any = checked_scores(given, query, documents)
+                scored = self.judge.tournament(query, documents)
+                answer: Any = checked_scores(scored, query, documents)
+                raw = scored.raw
             else:
                 answered = self.judge.rubric(query, documents, self.rubric)
-                given, answer = answered, checked_passes(answered, query, documents, self.rubric)
+                answer = checked_passes(answered, query, documents, self.rubric)
+                raw = answered.raw
         except JudgeFailure as failure:
             self.log.record(key, failure=failure.kind, raw=failure.raw, seconds=time.perf_counter() - start)
             return Outcome(None, failure.kind, 1)
-        self.log.record(key, answer=answer, raw=given.raw, seconds=time.perf_counter() - start)
+        self.log.record(key, answer=answer, raw=raw, seconds=time.perf_counter() - start)
         return Outcome(answer, "", 1)

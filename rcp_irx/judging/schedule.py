@@ -1,6 +1,9 @@
-"""Which documents each window holds: random, stratified and adaptive windows (C.2). Pure functions of what is known so far.
+"""Which documents each window holds: random, stratified and adaptive windows (C.2).
 
-Documents are indices into the pool sorted by docno, so that the order of rows never matters. Random choices use one generator
+Pure functions of what is known so far.
+
+Documents are indices into the pool sorted by docno, so that the order of rows never matters. Random choices use one
+generator
 per window, seeded by its place, so that a window does not depend on how many were drawn before it in this process.
 """
 
@@ -53,7 +56,7 @@ def random_windows(
 def stratified_windows(
     order: Sequence[int], size: int, count: int, phase: str, source: Source, planned: Sequence[Window] = ()
 ) -> list[Window]:
-    """`count` windows in all, of runs of neighbours in a provisional order, the least covered run first; each is shuffled.
+    """`count` windows in all, of runs of neighbours in a provisional order, the least covered first; each is shuffled.
 
     Ties between runs are broken at random. Windows already `planned` are kept and counted as covered.
     """
@@ -83,7 +86,7 @@ def adaptive_windows(
     discount: float = 0.3,
     planned: Sequence[Window] = (),
 ) -> list[Window]:
-    """One batch of distinct windows of consecutive documents, greedily by the value of the boundaries they cover (Eq. 6).
+    """One batch of distinct windows of consecutive documents, greedily by the boundaries they cover (Eq. 6).
 
     Parameters
     ----------

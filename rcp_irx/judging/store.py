@@ -1,7 +1,9 @@
-"""The SQLite file of a judgment log: what is written to it and how a window is found again. Reading it whole is `log`'s work.
+"""The SQLite file of a judgment log: what is written to it and how a window is found again.
 
-An answer is stored under the hash of everything that can change it (`window_key`) and committed at once. A window's place in a
-query's schedule is stored beside it, not in the key.
+Reading it whole is `log`'s work.
+
+An answer is stored under the hash of everything that can change it (`window_key`) and committed at once. A window's
+place in a query's schedule is stored beside it, not in the key.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def question_of(query: Query) -> str:
 def window_key(
     stage: str, judge: str, prompt: str, question: str, rubric: str, texts: Sequence[str], repeat: int
 ) -> str:
-    """The hash of everything that can change a window's answer; `texts` are the documents' digests in the order shown."""
+    """The hash of all that can change a window's answer; `texts` are the documents' digests in the order shown."""
     return digest(json.dumps([stage, judge, prompt, question, rubric, list(texts), repeat]))
 
 
@@ -136,7 +138,8 @@ class JudgmentStore:
     def add_pool(self, pool: Pool) -> int:
         """Store a pool as its query's present pool; returns its number.
 
-        The same documents with the same texts are the same pool, whatever their order; ranks and columns are the latest.
+        The same documents with the same texts are the same pool, whatever their order; ranks and columns are the
+        latest.
         """
         query, question = pool.query, question_of(pool.query)
         documents = [(d.id, digest(d.text)) for d in pool.documents]
@@ -166,14 +169,18 @@ class JudgmentStore:
     def add_plan(
         self, pool: int, stage: str, judge: str, prompt: str, rubric: Rubric | None, note: str, protocol: dict[str, Any]
     ) -> int:
-        """Store that a pool is to be judged at a stage by a judge; returns the plan's number. It is unfinished until told."""
+        """Store that a pool is to be judged at a stage by a judge; returns the plan's number.
+
+        It is unfinished until told.
+        """
         rubric_digest = rubric.digest if rubric is not None else ""
         with self._writing():
             for kind, text in [("prompt", prompt), ("rubric", rubric.to_json() if rubric is not None else "")]:
                 self._db.execute("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", (digest(text), kind, text))
             self._db.execute(
-                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, finished) VALUES (?, ?, ?, ?, ?, ?, ?, 0)"
-                " ON CONFLICT (pool, stage, judge, prompt, rubric) DO UPDATE SET protocol = excluded.protocol, finished = 0",
+                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, finished)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT (pool, stage, judge, prompt, rubric)"
+                " DO UPDATE SET protocol = excluded.protocol, finished = 0",
                 (pool, stage, judge, digest(prompt), rubric_digest, note, json.dumps(protocol)),
             )
             plan = self._db.execute(
@@ -249,10 +256,11 @@ class JudgmentStore:
         return Outcome(answer, rows[-1][0] if rows and answer is None else "", len(rows))
 
     def record(self, key: str, *, answer: Any = None, failure: str = "", raw: str = "", seconds: float = 0.0) -> None:
-        """Store one attempt at a window and commit: its answer, or the class of its failure with what the judge said."""
+        """Store one attempt at a window and commit: its answer, or the class of its failure and what the judge said."""
         with self._writing():
             self._db.execute(
-                "INSERT INTO attempts SELECT ?, coalesce(max(attempt), 0) + 1, ?, ?, ?, ?, ? FROM attempts WHERE key = ?",
+                "INSERT INTO attempts SELECT ?, coalesce(max(attempt), 0) + 1, ?, ?, ?, ?, ? FROM attempts"
+                " WHERE key = ?",
                 (key, failure, json.dumps(answer), raw, time.time(), seconds, key),
             )
 

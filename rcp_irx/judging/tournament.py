@@ -1,4 +1,7 @@
-"""One query's rounds as a state machine: windows to ask come out, answers go in. Asking and storing are the runner's work."""
+"""One query's rounds as a state machine: windows to ask come out, answers go in.
+
+Asking and storing are the runner's work.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ Planned = Mapping[tuple[str, str], Sequence[schedule.Window]]
 class Tournament:
     """The rounds of both stages for one pool.
 
-    Windows of one round do not depend on each other's answers. Windows that were planned earlier (in a run that was stopped, or
-    under a smaller protocol) keep their place, so that a later run asks only what is missing.
+    Windows of one round do not depend on each other's answers. Windows that were planned earlier (in a run that was
+    stopped, or under a smaller protocol) keep their place, so that a later run asks only what is missing.
 
     Parameters
     ----------

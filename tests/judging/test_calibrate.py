@@ -53,12 +53,15 @@ def world():
     """60 queries x 60 documents: scales spread threefold, offsets of SD 1.5; judged by a judge who knows the truth."""
     generator = np.random.default_rng(7)
     pools = [pool(f"q{j:02d}", 60) for j in range(60)]
-    scales = {("", p.query.id): float(s) for p, s in zip(pools, np.geomspace(0.8, 2.4, 60)[generator.permutation(60)])}
-    offsets = {("", p.query.id): float(a) for p, a in zip(pools, 1.5 * generator.standard_normal(60))}
+    scales = {
+        ("", p.query.id): float(s)
+        for p, s in zip(pools, np.geomspace(0.8, 2.4, 60)[generator.permutation(60)], strict=True)
+    }
+    offsets = {("", p.query.id): float(a) for p, a in zip(pools, 1.5 * generator.standard_normal(60), strict=True)}
     abilities = {
         ("", p.query.id, d.id): offsets["", p.query.id] + scales["", p.query.id] * float(x)
         for p in pools
-        for d, x in zip(p.documents, generator.standard_normal(60) * 1.5)
+        for d, x in zip(p.documents, generator.standard_normal(60) * 1.5, strict=True)
     }
     judge = SimulatedJudge(abilities, GAMMA, BETA, scales=scales, offsets=offsets, noise=0.5, seed=1)
     log = judge_all(pools, judge)
@@ -66,7 +69,9 @@ def world():
 
 
 def truth_of(documents, abilities):
-    return np.array([abilities[key] for key in documents[["dataset", "qid", "docno"]].itertuples(index=False, name=None)])
+    return np.array(
+        [abilities[key] for key in documents[["dataset", "qid", "docno"]].itertuples(index=False, name=None)]
+    )
 
 
 def test_pooled_over_queries_the_ability_follows_the_truth_and_the_raw_score_does_not(world):
@@ -230,7 +235,9 @@ def test_too_many_failures_are_refused_and_named():
     log = judge_all([pool("q", 12)], ByText(lambda stage, ds: "no_json" if ds[0].id == "d003" else None))
     (judged,) = log.judged()
     assert judged.failed > 0.05 * judged.planned
-    with pytest.raises(RCPError, match=rf"more than 5% .*query 'q': {judged.failed} of {judged.planned}.*retry_failed=True"):
+    with pytest.raises(
+        RCPError, match=rf"more than 5% .*query 'q': {judged.failed} of {judged.planned}.*retry_failed=True"
+    ):
         log.calibrate()
     gains = log.calibrate(max_failed=1.0)
     assert gains.metadata["windows"]["failed"] == judged.failed
@@ -241,7 +248,9 @@ def test_documents_in_no_valid_tournament_window_are_named_and_refused():
         return "no_json" if stage == "tournament" and any(d.id == "d007" for d in documents) else None
 
     log = judge_all([pool("q", 40)], ByText(fail))  # d008 happens to have been shown with d007 alone
-    with pytest.raises(RCPError, match=r"2 documents are in no valid tournament window: \('', 'q', 'd007'\), \('', 'q', 'd008'\)"):
+    with pytest.raises(
+        RCPError, match=r"2 documents are in no valid tournament window: \('', 'q', 'd007'\), \('', 'q', 'd008'\)"
+    ):
         log.calibrate(max_failed=1.0)
     gains = log.calibrate(max_failed=1.0, leave_out=[("", "q", "d007"), ("", "q", "d008")])
     assert not {"d007", "d008"} & set(gains.documents["docno"])
@@ -266,7 +275,7 @@ def test_several_judges_or_rubrics_are_listed_and_can_be_chosen():
         log.calibrate(judge="another")
     assert log.calibrate(judge="by-text").metadata["rubric"] == RUBRIC.digest
     assert log.calibrate(judge="another", rubric=short).criteria["id"].tolist() == ["X", "Y"]
-    with pytest.raises(RCPError, match="no judgments for this choice.*it holds judge 'another', 'by-text'"):
+    with pytest.raises(RCPError, match=r"no judgments for this choice.*it holds judge 'another', 'by-text'"):
         log.calibrate(judge="nobody")
 
 

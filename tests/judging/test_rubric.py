@@ -50,5 +50,5 @@ def test_a_damaged_rubric_is_named(tmp_path, text, message):
 
 
 def test_a_missing_rubric_file_is_named(tmp_path):
-    with pytest.raises(RCPError, match="nowhere.toml cannot be read"):
+    with pytest.raises(RCPError, match=r"nowhere\.toml cannot be read"):
         Rubric.load(tmp_path / "nowhere.toml")

@@ -76,7 +76,7 @@ class Judge:
     note: str = ""
 
     def prompt(self, stage: str) -> str:
-        """What is asked at a stage beside query, documents and rubric ("tournament" or "rubric"): part of a window's key."""
+        """What a stage ("tournament" or "rubric") asks beside query, documents and rubric: part of a window's key."""
         return ""
 
     def tournament(self, query: Query, documents: Sequence[Document]) -> TournamentAnswer:
@@ -106,7 +106,8 @@ def checked_scores(answer: TournamentAnswer, query: Query, documents: Sequence[D
     Raises
     ------
     RCPError
-        Scores for other documents than those shown, too few or too many, NaN or infinite ones, or not numbers: the judge is
+        Scores for other documents than those shown, too few or too many, NaN or infinite ones, or not numbers: the
+        judge is
         at fault.
     JudgeFailure
         "ranking_only" where there are no scores; "schema" for a score beyond 10 in size.
@@ -144,7 +145,8 @@ def checked_passes(
         values = list(row)
         if len(values) != len(rubric):
             raise RCPError(
-                f"{query}: the judge answered {len(values)} criteria for document {document.id!r}; the rubric has {len(rubric)}"
+                f"{query}: the judge answered {len(values)} criteria for document {document.id!r};"
+                f" the rubric has {len(rubric)}"
             )
         wrong = [value for value in values if value not in (True, False)]
         if wrong:

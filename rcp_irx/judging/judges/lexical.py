@@ -1,4 +1,4 @@
-"""LexicalJudge: an honest stand-in that knows only words; it runs anywhere, at once, and its labels are not worth sharing."""
+"""LexicalJudge: a stand-in that knows only words; it runs anywhere, at once, and its labels are not worth sharing."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from rcp_irx.judging.rubric import Rubric
 
 _WORD = re.compile(r"\w+")
 _STOPWORDS = frozenset(
-    "a about am an and are as at be been but by can could did do does for from had has have he her his how i if in into is it"
-    " its may me my no not of on or our she should so than that the their them there these they this those to was we were what"
-    " when where which while who whom whose why will with would you your".split()
+    "a about am an and are as at be been but by can could did do does for from had has have he her his how i if in into"
+    " is it its may me my no not of on or our she should so than that the their them there these they this those to was"
+    " we were what when where which while who whom whose why will with would you your".split()
 )
 
 
 class LexicalJudge(Judge):
     """A stand-in judge from term statistics, without any language model.
 
-    It makes pipelines, logs and calibrations run offline. It understands nothing: a passage that repeats the query's words passes
+    It makes pipelines, logs and calibrations run offline. It understands nothing: a passage that repeats the query's
+    words passes
     for relevant, an answer in other words does not. Every gain table made with it says so.
 
-    Tournament scores are BM25 over the window it sees, stretched to the range -5 to 5. Criterion c of C is passed by a document
-    whose strength reaches c / (C + 1): the share of the query's terms that it holds, weighted by their length in letters, a
-    term counting 3/4 at its first occurrence and more with each further one. That looks at each document on its own.
+    Tournament scores are BM25 over the window it sees, stretched to the range -5 to 5. Criterion c of C is passed by
+    a document whose strength reaches c / (C + 1): the share of the query's terms that it holds, weighted by their
+    length in letters, a term counting 3/4 at its first occurrence and more with each further one. That looks at each
+    document on its own.
     """
 
     name = "lexical-stand-in/1 (term statistics, no language model)"

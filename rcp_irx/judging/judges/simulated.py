@@ -17,9 +17,9 @@ from rcp_irx.judging.rubric import Rubric
 class SimulatedJudge(Judge):
     """A judge whose answers follow Eq. 2, so that the truth is known.
 
-    A document's score is (ability - offset) / scale + noise + position bias, cut to the prompt's range of -5 to 5; it passes
-    criterion c with probability sigma(gamma_c (ability - beta_c)). With `offset` and `scale` of a query, the calibration should find
-    tau = scale and alpha = offset (up to the window means that the scores do not keep).
+    A document's score is (ability - offset) / scale + noise + position bias, cut to the prompt's range of -5 to 5;
+    it passes criterion c with probability sigma(gamma_c (ability - beta_c)). With `offset` and `scale` of a query,
+    the calibration should find tau = scale and alpha = offset (up to the window means that the scores do not keep).
 
     Parameters
     ----------
