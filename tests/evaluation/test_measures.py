@@ -1,0 +1,333 @@
+"""RCPnDCG in ir_measures: the measure as a value, where its gains come from, which queries it scores."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pickle
+import subprocess
+import sys
+from collections import namedtuple
+from typing import NamedTuple
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from ir_measures import Judged, P, Qrel, ScoredDoc, nDCG
+
+import rcp_irx.evaluation.measures
+from rcp_irx import GainTable, RCPError, RCPnDCG, register_gains
+from rcp_irx.evaluation import ndcg
+
+pytestmark = pytest.mark.quick
+
+QRELS = pd.DataFrame(
+    [
+        ["q1", "a", 2, 0.9, False],
+        ["q1", "b", 1, 0.4, False],
+        ["q1", "c", 0, math.nan, False],
+        ["q2", "a", 0, 0.1, False],
+        ["q2", "d", 1, 0.8, False],
+        ["q3", "e", 1, 0.3, False],
+    ],
+    columns=["query_id", "doc_id", "relevance", "gain", "excluded"],
+)
+RUN = pd.DataFrame(
+    [["q1", "b", 3.0], ["q1", "c", 3.0], ["q1", "a", 1.0], ["q2", "d", 2.0], ["q2", "x", 3.0], ["q9", "a", 1.0]],
+    columns=["query_id", "doc_id", "score"],
+)
+Q1 = (0.4 / math.log2(3) + 0.9 / 2) / (0.9 + 0.4 / math.log2(3))  # c, b, a: the tie goes to the greater docno
+Q2 = (0.8 / math.log2(3)) / (0.8 + 0.1 / math.log2(3))
+
+
+class GainQrel(NamedTuple):
+    query_id: str
+    doc_id: str
+    relevance: int
+    gain: float
+
+
+def table(rows: list, name: str = "study") -> GainTable:
+    """A table of (dataset, qid, docno, gain, pool_rank, excluded)."""
+    documents = pd.DataFrame(rows, columns=["dataset", "qid", "docno", "gain", "pool_rank", "excluded"])
+    documents = documents.assign(theta=0.0, bt=0.0, n=5, C1=2)
+    queries = documents[["dataset", "qid"]].drop_duplicates().assign(query="text", tau=1.0, alpha=0.0)
+    criteria = pd.DataFrame(
+        [["C1", "topic", "On topic?", 1.0, 0.0]], columns=["id", "name", "question", "gamma", "beta"]
+    )
+    return GainTable(documents, queries, criteria, {"name": name})
+
+
+def as_table(name: str = "study", scale: float = 1.0) -> GainTable:
+    """The gains of QRELS, and one query more, as a table."""
+    rows = [
+        ["", q, d, g * scale, i, x]
+        for i, (q, d, _, g, x) in enumerate(QRELS.dropna().itertuples(index=False, name=None))
+    ]
+    return table([*rows, ["", "q8", "a", 0.5, 0, False]], name)
+
+
+def per_query(measure: ir_measures.Measure, qrels: object, run: object = RUN) -> dict[str, float]:
+    found = list(measure.iter_calc(qrels, run))
+    values = {metric.query_id: metric.value for metric in found}
+    assert len(values) == len(found)
+    assert {type(value) for value in values.values()} <= {float}
+    return values
+
+
+# --- the measure as a value
+
+
+@pytest.mark.parametrize(
+    ("measure", "text"),
+    [
+        (RCPnDCG, "RCPnDCG"),
+        (RCPnDCG @ 10, "RCPnDCG@10"),
+        (RCPnDCG @ np.int64(10), "RCPnDCG@10"),
+        (RCPnDCG(ties="mean") @ 10, "RCPnDCG(ties='mean')@10"),
+        (RCPnDCG(ties="docno") @ 10, "RCPnDCG@10"),
+        (RCPnDCG(cutoff=5, ties="pool"), "RCPnDCG(ties='pool')@5"),
+        (RCPnDCG(gains="dl19") @ 10, "RCPnDCG(gains='dl19')@10"),
+        (RCPnDCG(gains="dl19", ties="mean"), "RCPnDCG(gains='dl19',ties='mean')"),
+    ],
+)
+def test_printed_as_typed_and_parsed_back(measure: ir_measures.Measure, text: str) -> None:
+    assert str(measure) == text
+    assert ir_measures.parse_measure(text) == measure
+    assert hash(ir_measures.parse_measure(text)) == hash(measure)
+    assert pickle.loads(pickle.dumps(measure)) == measure
+
+
+def test_order_of_parameters_does_not_matter() -> None:
+    assert RCPnDCG(ties="mean", gains="dl19") @ 5 == RCPnDCG(cutoff=5, gains="dl19")(ties="mean")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"cutof": 10}, "RCPnDCG has no parameter 'cutof'; it takes cutoff, gains, ties"),
+        ({"cutoff": 0}, "whole number >= 1"),
+        ({"cutoff": True}, "whole number >= 1"),
+        ({"cutoff": 10.0}, "whole number >= 1"),
+        ({"ties": "random"}, "ties must be one of"),
+        ({"gains": 3}, "gains must be a GainTable"),
+        ({"gains": ""}, "gains must be a GainTable"),
+    ],
+)
+def test_refused_parameters(params: dict, message: str) -> None:
+    for kind in (RCPError, AssertionError):  # ir_measures raises the second
+        with pytest.raises(kind, match=message):
+            RCPnDCG(**params)
+
+
+def test_bound_measure_prints_its_label_and_pickles_with_its_table() -> None:
+    measure = as_table().RCPnDCG(ties="mean") @ 10
+    assert str(measure) == "RCPnDCG(gains='study',ties='mean')@10"
+    again = pickle.loads(pickle.dumps(measure))
+    assert again == measure
+    assert per_query(again, QRELS) == per_query(measure, QRELS)
+
+
+def test_tables_with_one_name_are_never_taken_for_each_other() -> None:
+    one, other = as_table().RCPnDCG @ 10, as_table(scale=0.5).RCPnDCG @ 10
+    assert str(one) == str(other)
+    assert one != other
+    assert one == as_table().RCPnDCG @ 10
+    with pytest.raises(RCPError, match="two different gain tables are both printed as gains='study'"):
+        ir_measures.calc_aggregate([one, other], QRELS, RUN)
+    with pytest.raises(RCPError, match="two different gain tables"):
+        ir_measures.calc_aggregate([one, other @ 5], QRELS, RUN)
+    assert len(ir_measures.calc_aggregate([one, as_table(name="half", scale=0.5).RCPnDCG @ 10], QRELS, RUN)) == 2
+
+
+def test_importing_again_registers_once() -> None:
+    before = RCPnDCG(ties="mean") @ 10
+    importlib.reload(rcp_irx.evaluation.measures)
+    names = [provider.NAME for provider in ir_measures.DefaultPipeline.providers]
+    assert names.count("rcp_irx") == 1
+    assert "rcp_irx" in ir_measures.providers.registry
+    assert before == rcp_irx.evaluation.measures.RCPnDCG(ties="mean") @ 10
+    assert pickle.loads(pickle.dumps(before)) == before
+    assert per_query(before, QRELS)["q1"] == pytest.approx(
+        per_query(ir_measures.parse_measure(str(before)), QRELS)["q1"]
+    )
+
+
+HEAVY = ["numpy", "scipy", "pandas", "ir_datasets", "pyterrier", "ranx", "mteb", "torch", "openai"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["import rcp_irx", "import rcp_irx.evaluation", "from rcp_irx import RCPnDCG; RCPnDCG @ 10"]
+)
+def test_import_loads_nothing_heavy(statement: str) -> None:
+    code = f"{statement}; import sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "first", ["from rcp_irx.evaluation.dcg import ndcg", "from rcp_irx import RCPnDCG; RCPnDCG.calc({}, {})"]
+)
+def test_ndcg_is_the_function_whatever_is_imported_first(first: str) -> None:
+    code = f"{first}; import rcp_irx.evaluation as e; print(e.ndcg({{'q': {{'a': 1}}}}, {{'q': {{'a': 1}}}})['q'])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1.0\n"
+
+
+# --- where the gains come from
+
+
+def test_gain_column_of_the_qrels() -> None:
+    assert per_query(RCPnDCG @ 10, QRELS) == pytest.approx({"q1": Q1, "q2": Q2, "q3": 0.0}, abs=1e-15)
+
+
+def test_every_form_of_qrels_and_runs_agrees() -> None:
+    tuples = [GainQrel(*row) for row in QRELS.drop(columns="excluded").itertuples(index=False, name=None)]
+    nested = {q: dict(zip(rows.doc_id, rows.gain, strict=True)) for q, rows in QRELS.groupby("query_id")}
+    docs = [ScoredDoc(*row) for row in RUN.itertuples(index=False, name=None)]
+    run_dict = {q: dict(zip(rows.doc_id, rows.score, strict=True)) for q, rows in RUN.groupby("query_id")}
+    expected = per_query(RCPnDCG @ 10, QRELS)
+    for qrels in (QRELS, tuples, nested):
+        for run in (RUN, docs, run_dict):
+            assert per_query(RCPnDCG @ 10, qrels, run) == expected
+    assert per_query(RCPnDCG @ 10, (row for row in tuples), (row for row in docs)) == expected
+    assert per_query(as_table().RCPnDCG @ 10, [Qrel("q1", "z", 1)], docs) == {"q1": expected["q1"]}
+
+
+def test_generators_beside_another_measure_and_for_two_runs() -> None:
+    tuples = (GainQrel(*row) for row in QRELS.drop(columns="excluded").itertuples(index=False, name=None))
+    evaluator = ir_measures.evaluator([RCPnDCG @ 10, P @ 1], tuples)
+    expected = ir_measures.calc_aggregate([RCPnDCG @ 10, P @ 1], QRELS, RUN)
+    for _ in range(2):
+        run = (ScoredDoc(*row) for row in RUN.itertuples(index=False, name=None))
+        assert evaluator.calc_aggregate(run) == pytest.approx(expected)
+
+
+def test_table_by_name_path_and_object(tmp_path) -> None:  # type: ignore[no-untyped-def]  # pytest's own Path fixture
+    gains = as_table()
+    gains.save(tmp_path / "study.gains")
+    register_gains("registered study", gains)
+    expected = per_query(RCPnDCG @ 10, QRELS)
+    for source in (gains, "registered study", str(tmp_path / "study.gains"), tmp_path / "study.gains"):
+        assert per_query(RCPnDCG(gains=source) @ 10, QRELS.drop(columns="gain")) == expected
+    with pytest.raises(RCPError, match="'nobody' is neither"):
+        per_query(RCPnDCG(gains="nobody") @ 10, QRELS)
+
+
+def test_labels_are_never_taken_for_gains() -> None:
+    with pytest.raises(RCPError, match=r"qrels have no column 'gain'.*table.qrels\(labels\).*RCPnDCG\(gains=table\)"):
+        per_query(RCPnDCG @ 10, QRELS.drop(columns="gain"))
+    with pytest.raises(RCPError, match="no column 'gain'"):
+        per_query(RCPnDCG @ 10, [Qrel("q1", "a", 1)])
+    with pytest.raises(RCPError, match="whole numbers only, which are labels"):
+        per_query(RCPnDCG @ 10, {"q1": {"a": 1, "b": 0.0}})
+    assert per_query(RCPnDCG @ 10, {"q1": {"a": 1, "b": 0.5}}, {"q1": {"a": 1.0, "b": 0.0}}) == {"q1": 1.0}
+
+
+def test_named_tuples_of_two_kinds() -> None:
+    other = namedtuple("other", ["query_id", "doc_id", "relevance"])
+    with pytest.raises(RCPError, match="named tuples with the same fields"):
+        per_query(RCPnDCG @ 10, [GainQrel("q1", "a", 1, 0.5), other("q1", "b", 1)])
+
+
+@pytest.mark.parametrize("gain", [1.1, -0.1, math.inf])
+def test_gains_are_probabilities(gain: float) -> None:
+    with pytest.raises(RCPError, match=r"gains .*\('q1', 'a'"):
+        per_query(RCPnDCG @ 10, QRELS.assign(gain=QRELS.gain.where(QRELS.gain != 0.9, gain)))
+
+
+# --- which queries
+
+
+def test_query_of_the_qrels_without_any_gain_names_three() -> None:
+    labels = pd.DataFrame([[f"new{i}", "a", 1, math.nan, False] for i in range(4)], columns=QRELS.columns)
+    with pytest.raises(RCPError, match="'new0', 'new1', 'new2' and 1 more"):
+        per_query(RCPnDCG @ 10, pd.concat([QRELS, labels]))
+    with pytest.raises(RCPError, match="4 of the qrels' 7 queries have no gain: 'new0', 'new1', 'new2' and 1 more"):
+        per_query(as_table().RCPnDCG @ 10, pd.concat([QRELS, labels]))
+
+
+def test_no_common_query_is_an_error_only_where_both_hold_rows() -> None:
+    other = RUN.assign(query_id=RUN.query_id + ".x")
+    for measure in (RCPnDCG @ 10, as_table().RCPnDCG @ 10):
+        with pytest.raises(RCPError, match=r"share no query.*'q1.x', 'q2.x', 'q9.x'.*'q1', 'q2', 'q3'"):
+            per_query(measure, QRELS, other)
+        assert per_query(measure, QRELS, RUN[:0]) == {"q1": 0.0, "q2": 0.0, "q3": 0.0}
+        assert per_query(measure, QRELS, {}) == {"q1": 0.0, "q2": 0.0, "q3": 0.0}
+        assert per_query(measure, QRELS, []) == {"q1": 0.0, "q2": 0.0, "q3": 0.0}
+        assert per_query(measure, QRELS[:0], RUN) == {}
+        assert per_query(measure, {}, RUN) == {}
+
+
+def test_integer_query_ids_in_the_run() -> None:
+    qrels = QRELS.assign(query_id=QRELS.query_id.str[1:])
+    run = RUN.assign(query_id=RUN.query_id.str[1:].astype(int))
+    assert per_query(RCPnDCG @ 10, qrels, run) == pytest.approx({"1": Q1, "2": Q2, "3": 0.0})
+
+
+def test_other_measures_beside_it_keep_their_queries() -> None:
+    for measure in (RCPnDCG @ 10, as_table().RCPnDCG @ 10):
+        found = ir_measures.calc([measure, nDCG @ 10, Judged @ 10, P @ 5], QRELS, RUN)
+        queries = {str(m): sorted(r.query_id for r in found.per_query if r.measure == m) for m in found.aggregated}
+        assert set(map(tuple, queries.values())) == {("q1", "q2", "q3")}
+        assert found.aggregated[measure] == pytest.approx((Q1 + Q2) / 3)
+        assert found.aggregated[nDCG @ 10] == (nDCG @ 10).calc_aggregate(QRELS, RUN)
+
+
+# --- excluded documents, ties, datasets
+
+
+def test_excluded_by_qrels_column_and_by_table_alike() -> None:
+    expected = 0.4 / 0.4  # a is gone; c (no gain) is gone; b leads
+    qrels = QRELS.assign(excluded=(QRELS.query_id == "q1") & QRELS.doc_id.isin(["a", "c"]))
+    assert per_query(RCPnDCG @ 10, qrels)["q1"] == expected
+    assert per_query(as_table().RCPnDCG @ 10, qrels)["q1"] == expected
+    without_a = as_table().exclude(pd.DataFrame({"qid": ["q1"], "docno": ["a"]}))
+    assert per_query(without_a.RCPnDCG @ 10, qrels[qrels.doc_id != "a"])["q1"] == expected
+    assert per_query(without_a.RCPnDCG @ 1, QRELS)["q1"] == 0.0
+
+
+def test_pool_order_by_qrels_column_and_by_table() -> None:
+    run = {"q1": {"a": 1.0, "b": 1.0}}
+    assert per_query(RCPnDCG(ties="pool") @ 1, QRELS.assign(pool_rank=range(len(QRELS))), run)["q1"] == 1.0
+    assert per_query(as_table().RCPnDCG(ties="pool") @ 1, QRELS, run)["q1"] == 1.0
+    assert per_query(RCPnDCG @ 1, QRELS, run)["q1"] == 0.4 / 0.9
+    with pytest.raises(RCPError, match="needs the column 'pool_rank'"):
+        per_query(RCPnDCG(ties="pool") @ 1, QRELS, run)
+
+
+def test_bound_table_whose_datasets_share_query_ids() -> None:
+    gains = table([["x", "q1", "a", 0.9, 0, False], ["y", "q1", "a", 0.1, 0, False], ["y", "q1", "b", 0.8, 1, False]])
+    qrels = [Qrel("q1", "a", 1)]
+    with pytest.raises(RCPError, match=r"query 'q1' in several datasets; bind one: table.select\(dataset\)"):
+        per_query(gains.RCPnDCG @ 10, qrels)
+    assert per_query(gains.select("x").RCPnDCG @ 1, qrels, {"q1": {"a": 1.0}}) == {"q1": 1.0}
+    assert per_query(gains.select("y").RCPnDCG @ 1, qrels, {"q1": {"a": 1.0}}) == {"q1": 0.1 / 0.8}
+
+
+def test_bound_table_of_several_datasets_whose_query_ids_differ() -> None:
+    gains = table([["x", "q1", "a", 0.9, 0, False], ["y", "q2", "a", 0.1, 0, False]])
+    run = pd.DataFrame(
+        [["x", "q1", "a", 1.0], ["y", "q2", "a", 1.0]], columns=["dataset", "query_id", "doc_id", "score"]
+    )
+    assert per_query(gains.RCPnDCG @ 10, QRELS[QRELS.query_id != "q3"], run) == {"q1": 1.0, "q2": 1.0}
+
+
+def test_agrees_with_the_kernel_on_random_runs() -> None:
+    random = np.random.default_rng(3)
+    run = pd.DataFrame(
+        {"query_id": np.repeat([f"q{i}" for i in range(20)], 30), "doc_id": [f"d{i % 30}" for i in range(600)]}
+    )
+    run["score"] = random.integers(0, 8, 600).astype(float)
+    qrels = (
+        run[["query_id", "doc_id"]].sample(frac=0.5, random_state=3).assign(gain=lambda rows: random.random(len(rows)))
+    )
+    for ties in ("docno", "mean", "order"):
+        for k in (1, 10, None):
+            expected = ndcg(run, qrels, k, ties=ties)
+            assert per_query(RCPnDCG(ties=ties, cutoff=k), qrels, run) == expected.to_dict()
+
+
+def test_inputs_that_the_measures_need() -> None:
+    assert set(ir_measures.run_inputs([RCPnDCG @ 10])) == {"query_id", "doc_id", "score"}
+    assert set(ir_measures.qrel_inputs([RCPnDCG @ 10])) == {"query_id", "doc_id", "gain"}
+    assert set(ir_measures.qrel_inputs([RCPnDCG(gains="dl19") @ 10])) == {"query_id"}
