@@ -19,7 +19,7 @@ from rcp_irx._version import __version__
 from rcp_irx.calibration import centre, count_gain, gain
 from rcp_irx.documents import with_keys
 from rcp_irx.errors import RCPError, RCPWarning, examples
-from rcp_irx.storage import normal, read_folder, write_folder
+from rcp_irx.storage import INDEX, normal, read_folder, write_folder
 
 if TYPE_CHECKING:
     from ir_measures import Measure
@@ -31,6 +31,7 @@ CRITERION_COLUMNS = ["id", "name", "question", "gamma", "beta"]
 PT_META = {"type": "rcp_gains", "format": "rcp_irx", "package_hint": "rcp-irx"}
 
 _registered: dict[str, GainTable] = {}
+_loaded: dict[str, tuple[int, GainTable]] = {}
 
 
 class GainTable:
@@ -320,7 +321,7 @@ def register_gains(name: str, table: GainTable) -> None:
 
 
 def resolve_gains(name: str) -> GainTable:
-    """The table registered under a name, or else saved at that path.
+    """The table registered under a name, or else saved at that path; a folder is read again only when it was written anew.
 
     Raises
     ------
@@ -333,7 +334,11 @@ def resolve_gains(name: str) -> GainTable:
         raise RCPError(
             f"{name!r} is neither a gain folder nor one of the registered gains ({examples(_registered) or 'none'})"
         )
-    return GainTable.load(name)
+    index = os.path.abspath(os.path.join(name, INDEX))
+    written = os.stat(index).st_mtime_ns if os.path.exists(index) else 0
+    if _loaded.get(index, (-1, None))[0] != written:
+        _loaded[index] = written, GainTable.load(name)
+    return _loaded[index][1]
 
 
 def _with(frame: pd.DataFrame, columns: list[str], what: str) -> pd.DataFrame:

@@ -254,6 +254,14 @@ def test_registered_and_saved_gains_are_found_by_name(tmp_path):
         resolve_gains("nothing")
 
 
+def test_a_folder_that_was_written_anew_is_read_anew(tmp_path):
+    table().save(tmp_path / "g")
+    first = resolve_gains(str(tmp_path / "g"))
+    assert resolve_gains(str(tmp_path / "g")) is first
+    table(docnos="xy").save(tmp_path / "g", overwrite=True)
+    assert resolve_gains(str(tmp_path / "g")) == table(docnos="xy")
+
+
 def test_a_table_pickles_and_names_itself():
     gains = table(name="dl19", note="made with a stand-in")
     assert pickle.loads(pickle.dumps(gains)) == gains
