@@ -321,7 +321,7 @@ def register_gains(name: str, table: GainTable) -> None:
 
 
 def resolve_gains(name: str) -> GainTable:
-    """The table registered under a name, or else saved at that path; a folder is read again only when it was written anew.
+    """The table registered under a name, or else saved at that path; a folder is read once until it is written anew.
 
     Raises
     ------

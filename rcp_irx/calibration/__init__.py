@@ -1,4 +1,4 @@
-"""The statistics: arrays in, arrays out, float64; frames, ids and files are the business of the rooms that call them."""
+"""The statistics: arrays in, arrays out, float64; frames, ids and files belong to the rooms that call them."""
 
 from rcp_irx.calibration.bradley_terry import BradleyTerryFit, comparison_components, fit_bradley_terry
 from rcp_irx.calibration.gain import (

@@ -38,7 +38,7 @@ def _controller() -> ThreadpoolController:
 def one_blas_thread() -> Iterator[None]:
     """Linear algebra on one BLAS thread, so that sums are added in one order on every machine; also a decorator.
 
-    The limit belongs to the process, so fits of several threads take turns: overlapping limits would restore the wrong one.
+    The limit belongs to the process, so fits of several threads take turns: overlapping limits restore the wrong one.
     """
     with _blas_lock, _controller().limit(limits=1, user_api="blas"):
         yield
@@ -92,8 +92,8 @@ def checked_counts(passes: ArrayLike, placements: ArrayLike) -> tuple[FloatArray
     if bad.any():
         row, criterion = np.argwhere(bad)[0]
         raise RCPError(
-            f"row {row}, criterion {criterion}: {passed[row, criterion]:g} passes in {placed[row, criterion]:g} placements;"
-            " counts must be whole numbers with 0 <= passes <= placements"
+            f"row {row}, criterion {criterion}: {passed[row, criterion]:g} passes in {placed[row, criterion]:g}"
+            " placements; counts must be whole numbers with 0 <= passes <= placements"
         )
     return passed, placed
 
@@ -107,7 +107,9 @@ def checked_codes(queries: ArrayLike, rows: int) -> IntArray:
         raise RCPError(f"queries must be integer codes from 0, not {codes.dtype}; see return_inverse of numpy.unique")
     outside = np.flatnonzero((codes < 0) | (codes >= rows))
     if outside.size:
-        raise RCPError(f"row {outside[0]}: query code {codes[outside[0]]} is not one of 0 to J-1 for J queries in {rows} rows")
+        raise RCPError(
+            f"row {outside[0]}: query code {codes[outside[0]]} is not one of 0 to J-1 for J queries in {rows} rows"
+        )
     codes = codes.astype(np.intp)
     unused = np.flatnonzero(np.bincount(codes) == 0)
     if unused.size:
@@ -120,7 +122,9 @@ def warn_unless_converged(model: str, gradient_norm: float) -> bool:
     converged = bool(gradient_norm <= CONVERGED)
     if not converged:
         warnings.warn(
-            f"the {model} fit stopped at a gradient of {gradient_norm:.1e}, above {CONVERGED:.0e}", RCPWarning, stacklevel=4
+            f"the {model} fit stopped at a gradient of {gradient_norm:.1e}, above {CONVERGED:.0e}",
+            RCPWarning,
+            stacklevel=4,
         )
     return converged
 

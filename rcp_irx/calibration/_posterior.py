@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +47,19 @@ class Blocks(NamedTuple):
     criterion_scale: FloatArray
 
 
+class Point(NamedTuple):
+    """The posterior at one point."""
+
+    objective: float
+    gradient: FloatArray
+    hessian: Callable[[], Blocks]
+
+    @property
+    def norm(self) -> float:
+        """Largest entry of the gradient."""
+        return float(np.abs(self.gradient).max())
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Eq. 7 as a function of one vector (t, alpha, u, v), or (t, alpha) where the criteria are frozen.
@@ -61,7 +76,7 @@ class Posterior:
     ridge: float
     frozen: tuple[FloatArray, FloatArray] | None = None
 
-    @property
+    @cached_property
     def answers(self) -> float:
         """Eq. 7's N C."""
         return float(self.placements.sum())
@@ -82,31 +97,44 @@ class Posterior:
             gamma, beta = u.size * exponential / exponential.sum(), v - v.mean()
         return Parameters(t, alpha, u, v, np.logaddexp(0.0, t), gamma, beta)
 
-    def objective_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Eq. 7 and its gradient."""
+    def evaluate(self, parameters: FloatArray) -> Point:
+        """Eq. 7, its gradient, and its exact Hessian times N C, which is computed only when called for."""
         at = self.unpack(parameters)
-        logit = self._logits(at)
-        small = np.exp(-np.abs(logit))
-        loss = np.sum(self.placements * (np.maximum(logit, 0.0) + np.log1p(small)) - self.passes * logit)
-        chance = np.where(logit >= 0, 1.0, small) / (1.0 + small)
+        loss, chance, rest0, rest1 = self._pass_over_documents(at)
         prior = np.sum((at.tau - 1) ** 2) / (2 * self.sigma_tau**2) + np.sum(at.alpha**2) / (2 * self.sigma_alpha**2)
-        penalty = self.ridge / 2 * (np.sum(at.u**2) + np.sum(at.v**2))
-        by_tau, by_alpha, by_gamma, by_beta = self._slopes(at, *self._moments(self.placements * chance - self.passes, 1))
-        gradient = [by_tau * expit(at.t), by_alpha]
-        if not self.frozen:
-            weighted = by_gamma * at.gamma
-            by_u = weighted - at.gamma * weighted.mean()
-            gradient += [by_u + self.answers * self.ridge * at.u, by_beta - by_beta.mean() + self.answers * self.ridge * at.v]
-        return float((loss + prior) / self.answers + penalty), np.concatenate(gradient) / self.answers
+        objective = (loss + prior) / self.answers + self.ridge / 2 * (np.sum(at.u**2) + np.sum(at.v**2))
 
-    def hessian(self, parameters: FloatArray) -> Blocks:
-        """The exact Hessian of Eq. 7 times N C, in blocks."""
-        at = self.unpack(parameters)
-        chance = expit(self._logits(at))
+        by_tau = at.gamma @ rest1 + (at.tau - 1) / self.sigma_tau**2
+        by_alpha = at.gamma @ rest0 + at.alpha / self.sigma_alpha**2
+        gradient = [by_tau * expit(at.t), by_alpha]
+        by_gamma = (at.tau * rest1 + (at.alpha - at.beta[:, None]) * rest0).sum(axis=1)
+        if not self.frozen:
+            by_beta = -at.gamma * rest0.sum(axis=1)
+            weighted = by_gamma * at.gamma
+            gradient.append(weighted - at.gamma * weighted.mean() + self.answers * self.ridge * at.u)
+            gradient.append(by_beta - by_beta.mean() + self.answers * self.ridge * at.v)
+
+        def hessian() -> Blocks:
+            return self._hessian(at, chance, rest0, rest1, by_tau, by_gamma)
+
+        return Point(float(objective), np.concatenate(gradient) / self.answers, hessian)
+
+    def objective_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Eq. 7 and its gradient, as scipy's optimisers take them."""
+        here = self.evaluate(parameters)
+        return here.objective, here.gradient
+
+    def _hessian(
+        self,
+        at: Parameters,
+        chance: FloatArray,
+        rest0: FloatArray,
+        rest1: FloatArray,
+        by_tau: FloatArray,
+        by_gamma: FloatArray,
+    ) -> Blocks:
         tau, gap = at.tau, at.alpha - at.beta[:, None]
-        rest0, rest1 = self._moments(self.placements * chance - self.passes, 1)
-        weight0, weight1, weight2 = self._moments(self.placements * chance * (1.0 - chance), 2)
-        by_tau, _, by_gamma, _ = self._slopes(at, rest0, rest1)
+        weight0, weight1, weight2 = self._weight_moments(chance)
         slope, bend = expit(at.t), expit(at.t) * expit(-at.t)
 
         squared = at.gamma[:, None] ** 2
@@ -142,27 +170,34 @@ class Posterior:
         criterion = np.block([[uu_positive + _softmax_bend(at.gamma, by_gamma), uv], [uv.T, vv]])
         return Blocks(query, cross, criterion, query_scale, np.concatenate([np.diag(uu_positive), np.diag(vv)]))
 
-    def _logits(self, at: Parameters) -> FloatArray:
+    def _pass_over_documents(self, at: Parameters) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """The cross-entropy, pass probabilities (C, D), and each query's sums of residuals, plain and times bt (C, J).
+
+        One criterion at a time, so that the intermediate arrays stay in the processor's cache.
+        """
         sizes = np.diff(self.starts, append=self.bt.size)
         theta = np.repeat(at.tau, sizes) * self.bt + np.repeat(at.alpha, sizes)
-        return at.gamma[:, None] * (theta - at.beta[:, None])
+        loss, chance = 0.0, np.empty_like(self.passes)
+        rest0, rest1 = np.empty((2, len(self.passes), len(self.starts)))
+        for c, (passed, placed) in enumerate(zip(self.passes, self.placements, strict=True)):
+            logit = at.gamma[c] * (theta - at.beta[c])
+            small = np.exp(-np.abs(logit))
+            loss += float(np.sum(placed * (np.maximum(logit, 0.0) + np.log1p(small)) - passed * logit))
+            chance[c] = np.exp(np.minimum(logit, 0.0)) / (1.0 + small)
+            residual = placed * chance[c] - passed
+            rest0[c] = np.add.reduceat(residual, self.starts)
+            rest1[c] = np.add.reduceat(residual * self.bt, self.starts)
+        return loss, chance, rest0, rest1
 
-    def _moments(self, values: FloatArray, degree: int) -> list[FloatArray]:
-        """Sums of values x bt^k over each query, k = 0..degree: (C, J) each."""
-        moments = [np.add.reduceat(values, self.starts, axis=1)]
-        for _ in range(degree):
-            values = values * self.bt
-            moments.append(np.add.reduceat(values, self.starts, axis=1))
+    def _weight_moments(self, chance: FloatArray) -> FloatArray:
+        """Per query the sums of weight x bt^k for k = 0, 1, 2, (3, C, J); the weight is the binomial variance."""
+        moments = np.empty((3, len(self.passes), len(self.starts)))
+        for c, placed in enumerate(self.placements):
+            weight = placed * chance[c] * (1.0 - chance[c])
+            for k in range(3):
+                moments[k, c] = np.add.reduceat(weight, self.starts)
+                weight = weight * self.bt
         return moments
-
-    def _slopes(
-        self, at: Parameters, rest0: FloatArray, rest1: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The negative log posterior's derivatives by tau, alpha, gamma and beta, without the ridge."""
-        by_tau = at.gamma @ rest1 + (at.tau - 1) / self.sigma_tau**2
-        by_alpha = at.gamma @ rest0 + at.alpha / self.sigma_alpha**2
-        by_gamma = (at.tau * rest1 + (at.alpha - at.beta[:, None]) * rest0).sum(axis=1)
-        return by_tau, by_alpha, by_gamma, -at.gamma * rest0.sum(axis=1)
 
 
 def make_posterior(
@@ -188,14 +223,14 @@ def make_posterior(
     if unanswered.size and frozen is None:
         raise RCPError(f"criterion {unanswered[0]} has no answer; leave it out, or freeze gamma and beta")
 
-    # Rows of one query and score share their ability: adding up their (whole) counts makes the order of rows immaterial.
+    # Rows of one query and score share their ability: with their (whole) counts added up, the order of rows is gone.
     order = np.lexsort((scores, codes))
     scores, sorted_codes = scores[order], codes[order]
     first = np.flatnonzero((np.diff(sorted_codes, prepend=-1) != 0) | (np.diff(scores, prepend=np.nan) != 0))
     posterior = Posterior(
         bt=scores[first],
-        passes=np.add.reduceat(passed[order], first, axis=0).T.copy(),
-        placements=np.add.reduceat(placed[order], first, axis=0).T.copy(),
+        passes=np.stack([np.add.reduceat(column[order], first) for column in passed.T]),
+        placements=np.stack([np.add.reduceat(column[order], first) for column in placed.T]),
         starts=np.flatnonzero(np.diff(sorted_codes[first], prepend=-1)),
         sigma_tau=checked_positive(sigma_tau, "sigma_tau"),
         sigma_alpha=checked_positive(sigma_alpha, "sigma_alpha"),

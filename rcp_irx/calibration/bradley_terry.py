@@ -1,10 +1,11 @@
-"""Stage A's Bradley-Terry scores from windows of judge scores (Sections 3.1 and C.2); which windows to ask is not its matter."""
+"""Stage A's Bradley-Terry scores from windows of judge scores (Sections 3.1, C.2); the windows are chosen elsewhere."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -60,8 +61,12 @@ def fit_bradley_terry(
 ) -> BradleyTerryFit:
     r"""Fit Bradley-Terry scores to the soft preferences of scored windows (Sections 3.1 and C.2).
 
-    Minimises :math:`\sum_p w_p H\bigl(\sigma(s_i-s_{i'}), \sigma(\theta_i-\theta_{i'})\bigr) / \sum_p w_p + \lambda/2\,|\theta|^2`
-    over the pairs p of all windows, with H the cross-entropy. A pair of a window of w documents weighs 2/w.
+    Minimises, over the pairs p of all windows and with H the cross-entropy,
+
+    .. math:: \sum_p w_p H\bigl(\sigma(s_i-s_{i'}), \sigma(\theta_i-\theta_{i'})\bigr) / \sum_p w_p
+              + \lambda/2\,|\theta|^2
+
+    where a pair of a window of w documents weighs 2/w.
 
     Parameters
     ----------
@@ -86,8 +91,8 @@ def fit_bradley_terry(
     checked_positive(ridge, "ridge")
     if clip is not None and not 0 <= clip < 0.5:
         raise RCPError(f"clip must lie from 0 to below 0.5, or be None, not {clip}")
-    preferred = _preferences(windows, scores, rankings, n_items, clip)
-    theta, end, n_iter = newton(lambda point: evaluate_bradley_terry(point, preferred, ridge), np.zeros(n_items))
+    preferences = add_up_preferences(windows, scores, n_items, rankings, clip)
+    theta, end, n_iter = newton(lambda point: evaluate_bradley_terry(point, preferences, ridge), np.zeros(n_items))
     converged = warn_unless_converged("Bradley-Terry", end.norm)
     return BradleyTerryFit(theta, end.objective, end.norm, n_iter, converged)
 
@@ -108,38 +113,54 @@ def comparison_components(windows: Sequence[Sequence[int]], n_items: int) -> Int
     return labels
 
 
-def evaluate_bradley_terry(theta: FloatArray, preferred: FloatArray, ridge: float) -> Evaluation:
-    """The objective at `theta`, given the weight (n_items, n_items) with which each row's item beats each column's."""
-    total = preferred.sum() or 1.0
-    behind = theta[None, :] - theta[:, None]
-    small = np.exp(-np.abs(behind))
-    upset = np.where(behind >= 0, 1.0, small) / (1.0 + small)
-    loss = preferred * (np.maximum(behind, 0.0) + np.log1p(small))
-    surprise = preferred * upset
-    objective = float(loss.sum() / total + ridge / 2 * np.sum(theta * theta))
-    gradient = (surprise.sum(axis=0) - surprise.sum(axis=1)) / total + ridge * theta
+class Preferences(NamedTuple):
+    """All that the fit needs of the answers: each compared pair once with its weight (P,), each item's won weight."""
+
+    first: IntArray
+    second: IntArray
+    weight: FloatArray
+    wins: FloatArray
+
+
+def evaluate_bradley_terry(theta: FloatArray, preferences: Preferences, ridge: float) -> Evaluation:
+    """The objective at `theta`, its gradient and its Newton step.
+
+    The cross-entropy is summed as log(1 + exp(x)) = x / 2 + |x| / 2 + log(1 + exp(-|x|)), whose first term is linear.
+    """
+    first, second, weight, wins = preferences
+    items, total = theta.size, weight.sum() or 1.0
+    lead = wins - (np.bincount(first, weight, items) + np.bincount(second, weight, items)) / 2
+    ahead = theta[first] - theta[second]
+    distance = np.abs(ahead)
+    small = np.exp(-distance)
+    loss = np.sum(weight * (distance / 2 + np.log1p(small))) - np.sum(lead * theta)
+    objective = float(loss / total + ridge / 2 * np.sum(theta * theta))
+    expected = weight * (np.exp(np.minimum(ahead, 0.0)) / (1.0 + small))
+    expected_wins = np.bincount(first, expected, items) + np.bincount(second, weight - expected, items)
+    gradient = (expected_wins - wins) / total + ridge * theta
 
     def newton_step() -> FloatArray:
-        hessian = -(preferred + preferred.T) * (small / (1.0 + small) ** 2 / total)
+        hessian = np.zeros((items, items))
+        hessian[first, second] = hessian[second, first] = weight * (small / (1.0 + small) ** 2 / -total)
         np.fill_diagonal(hessian, ridge - hessian.sum(axis=1))
-        step: FloatArray = scipy.linalg.solve(hessian, -gradient, assume_a="pos", check_finite=False)
+        factor = scipy.linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        step: FloatArray = scipy.linalg.cho_solve(factor, -gradient, check_finite=False)
         return step
 
     return Evaluation(objective, gradient, newton_step)
 
 
-def _preferences(
+def add_up_preferences(
     windows: Sequence[Sequence[int]],
     scores: Sequence[Sequence[float]],
-    rankings: Sequence[Sequence[int]],
     n_items: int,
-    clip: float | None,
-) -> FloatArray:
-    """The weight with which each item (row) is preferred to each other (column), added up over all answers."""
+    rankings: Sequence[Sequence[int]] = (),
+    clip: float | None = None,
+) -> Preferences:
+    """The pairs and wins of all answers; arguments as in `fit_bradley_terry`."""
     if len(windows) != len(scores):
         raise RCPError(f"{len(windows)} windows but {len(scores)} lists of scores; give one list for each window")
-    cells: list[IntArray] = []
-    weights: list[FloatArray] = []
+    weight, wins = np.zeros((n_items, n_items)), np.zeros(n_items)
     for size, numbers in _by_size(windows, "window"):
         items = _items([windows[number] for number in numbers], numbers, n_items, "window")
         values = _scores([scores[number] for number in numbers], numbers, size)
@@ -149,18 +170,20 @@ def _preferences(
         soft = expit(values[:, :, None] - values[:, None, :])
         if clip is not None:
             soft = np.clip(soft, clip, 1 - clip)
-        off_diagonal = ~np.eye(size, dtype=bool)
-        cells.append((items[:, :, None] * n_items + items[:, None, :])[:, off_diagonal].ravel())
-        weights.append(soft[:, off_diagonal].ravel() * (2 / size))
+        against_others = soft.sum(axis=2) - 0.5
+        weight += 2 / size * _times_together(items, n_items)
+        wins += 2 / size * np.bincount(items.ravel(), against_others.ravel(), n_items)
     for size, numbers in _by_size(rankings, "ranking"):
         items = _items([rankings[number] for number in numbers], numbers, n_items, "ranking")
-        better, worse = np.triu_indices(size, k=1)
-        cells.append((items[:, better] * n_items + items[:, worse]).ravel())
-        weights.append(np.ones(cells[-1].size))
-    if not cells:
-        return np.zeros((n_items, n_items))
-    total = np.bincount(np.concatenate(cells), weights=np.concatenate(weights), minlength=n_items * n_items)
-    return total.reshape(n_items, n_items)
+        weight += _times_together(items, n_items)
+        wins += np.bincount(items.ravel(), np.tile(np.arange(size)[::-1], len(items)), n_items)
+    first, second = np.nonzero(np.triu(weight, k=1))
+    return Preferences(first, second, weight[first, second], wins)
+
+
+def _times_together(items: IntArray, n_items: int) -> IntArray:
+    cells = items[:, :, None] * n_items + items[:, None, :]
+    return np.bincount(cells.ravel(), minlength=n_items * n_items).reshape(n_items, n_items)
 
 
 def _by_size(answers: Sequence[Sequence[int]], what: str) -> list[tuple[int, list[int]]]:
@@ -193,13 +216,15 @@ def _items(answers: list[Sequence[int]], numbers: list[int], n_items: int, what:
 
 
 def _scores(answers: list[Sequence[float]], numbers: list[int], size: int) -> FloatArray:
+    rows = []
     for number, answer in zip(numbers, answers, strict=True):
         if len(answer) != size:
             raise RCPError(f"window {number} has {size} items but {len(answer)} scores")
-    try:
-        values = np.array(answers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise RCPError(f"scores of windows {numbers[0]} to {numbers[-1]} are not all numbers: {error}") from None
+        try:
+            rows.append(np.array(answer, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise RCPError(f"window {number} has scores that are no numbers: {error}") from None
+    values = np.stack(rows)
     infinite = ~np.isfinite(values).all(axis=1)
     if infinite.any():
         wrong = int(np.argmax(infinite))

@@ -35,8 +35,8 @@ def gain(theta: ArrayLike, gamma: ArrayLike, beta: ArrayLike) -> FloatArray:
     """The discrimination-weighted mean pass probability (Eq. 4), of the shape of theta.
 
     Its slope is I(theta) / sum(gamma), with I the test information (Lemma I.1), so it rises strictly from 0 to 1; in
-    float64 it saturates at both ends, and an order is better taken from theta. `gamma` need not be normalised. The raw
-    Bradley-Terry gain (Section B.1) is ``gain(centre(bt, queries), gamma, beta)``. Parameters as in `pass_probabilities`.
+    float64 it saturates at both ends, and an order is better taken from theta. `gamma` need not be normalised. Raw-BT
+    gains (Section B.1) are ``gain(centre(bt, queries), gamma, beta)``. Parameters as in `pass_probabilities`.
     """
     weights, difficulties = _criteria(gamma, beta)
     weighted = np.sum(weights * expit(_logits(theta, weights, difficulties)), axis=-1)
@@ -54,7 +54,8 @@ def test_information(theta: ArrayLike, gamma: ArrayLike, beta: ArrayLike) -> Flo
     return information
 
 
-test_information.__test__ = False  # type: ignore[attr-defined]  # pytest would collect a function of this name
+# A user's pytest would collect a function of this name.
+test_information.__test__ = False  # type: ignore[attr-defined]
 
 
 def count_gain(passes: ArrayLike, placements: ArrayLike, gamma: ArrayLike | None = None) -> FloatArray:

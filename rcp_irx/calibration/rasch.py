@@ -71,7 +71,9 @@ def fit_rasch(passes: ArrayLike, placements: ArrayLike, *, ridge: float = 1e-4) 
     checked_positive(ridge, "ridge")
     passed, placed = checked_counts(passes, placements)
     documents, criteria = passed.shape
-    end, here, n_iter = newton(lambda point: evaluate_rasch(point, passed, placed, ridge), np.zeros(documents + criteria))
+    end, here, n_iter = newton(
+        lambda point: evaluate_rasch(point, passed, placed, ridge), np.zeros(documents + criteria)
+    )
     theta, v = end[:documents], end[documents:]
     converged = warn_unless_converged("Rasch", here.norm)
     return RaschFit(theta, v - v.mean(), here.objective, here.norm, n_iter, converged)

@@ -14,22 +14,31 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from rcp_irx.calibration._numeric import GOAL, ROUNDING, FloatArray, one_blas_thread, warn_unless_converged
-from rcp_irx.calibration._posterior import Blocks, Posterior, centring_jacobian, make_posterior, softmax_jacobian
+from rcp_irx.calibration._posterior import (
+    Blocks,
+    Parameters,
+    Point,
+    Posterior,
+    centring_jacobian,
+    make_posterior,
+    softmax_jacobian,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class TwoPLFit:
     """A fitted calibration of D documents, J queries and C criteria.
 
-    The standard errors come from the inverse Hessian of the negative log posterior, so they hold what the Stage B answers and
-    the priors leave open, the uncertainty of the criteria included. Stage A scores count as known: their error is not in them.
+    The standard errors come from the inverse Hessian of the negative log posterior: they hold what the Stage B answers
+    and the priors leave open, the criteria's uncertainty included. Stage A scores count as known: the tournament's own
+    error is not in them.
 
     Attributes
     ----------
     theta, theta_se : (D,)
         Calibrated abilities (Eq. 3) in logits, in the order of the rows given.
     tau, tau_se, alpha, alpha_se : (J,)
-        Scale and offset of each query.
+        Scale and offset of each query. A scale near 0 says that the answers run against the query's Stage A order.
     gamma, gamma_se, beta, beta_se : (C,)
         Discriminations, which sum to C, and difficulties, of mean 0; frozen ones are as given, with standard error 0.
     objective : float
@@ -57,6 +66,7 @@ class TwoPLFit:
     converged: bool
 
 
+@one_blas_thread()
 def fit_2pl(
     bt: ArrayLike,
     passes: ArrayLike,
@@ -97,15 +107,22 @@ def fit_2pl(
     Warns
     -----
     RCPWarning
-        The gradient did not come below 1e-10.
+        The gradient did not come below 1e-10; standard errors are NaN where the fit ended at no minimum.
     """
     posterior, codes = make_posterior(
-        bt, passes, placements, queries, sigma_tau=sigma_tau, sigma_alpha=sigma_alpha, ridge=ridge, gamma=gamma, beta=beta
+        bt,
+        passes,
+        placements,
+        queries,
+        sigma_tau=sigma_tau,
+        sigma_alpha=sigma_alpha,
+        ridge=ridge,
+        gamma=gamma,
+        beta=beta,
     )
-    parameters, objective, gradient, n_iter = minimise(posterior)
-    gradient_norm = float(np.abs(gradient).max())
+    parameters, end, n_iter = minimise(posterior)
     at = posterior.unpack(parameters)
-    errors = _standard_errors(posterior, parameters)
+    errors = _standard_errors(posterior, at, end)
     scores = np.asarray(bt, dtype=np.float64)
     scale, shared, offset = errors.query[codes, 0, 0], errors.query[codes, 0, 1], errors.query[codes, 1, 1]
     return TwoPLFit(
@@ -119,50 +136,47 @@ def fit_2pl(
         alpha_se=np.sqrt(errors.query[:, 1, 1]),
         gamma_se=errors.gamma,
         beta_se=errors.beta,
-        objective=objective,
-        gradient_norm=gradient_norm,
+        objective=end.objective,
+        gradient_norm=end.norm,
         n_iter=n_iter,
-        converged=warn_unless_converged("2PL", gradient_norm),
+        converged=warn_unless_converged("2PL", end.norm),
     )
 
 
-@one_blas_thread()
-def minimise(posterior: Posterior, max_steps: int = 200) -> tuple[FloatArray, float, FloatArray, int]:
+def minimise(posterior: Posterior, max_steps: int = 200) -> tuple[FloatArray, Point, int]:
     """The mode of the posterior by Newton steps with Levenberg-Marquardt damping.
 
     Returns
     -------
-    parameters, objective, gradient, number of steps
+    parameters, evaluation there, number of steps
         It stops at a gradient of `GOAL`, or where rounding allows no further progress.
     """
-    here = posterior.start()
-    objective, gradient = posterior.objective_and_gradient(here)
-    damping = 0.01
+    point = posterior.start()
+    here = posterior.evaluate(point)
+    damping = 0.1
     for n_iter in range(max_steps):
-        norm = np.abs(gradient).max()
-        if norm <= GOAL:
-            return here, objective, gradient, n_iter
-        blocks = posterior.hessian(here)
-        while damping < 1e12:
-            step = _damped_step(blocks, gradient * posterior.answers, damping)
+        if here.norm <= GOAL:
+            return point, here, n_iter
+        blocks = here.hessian()
+        for _ in range(40):
+            step = _damped_step(blocks, here.gradient * posterior.answers, damping)
             if step is not None:
-                there = here + step
-                new_objective, new_gradient = posterior.objective_and_gradient(there)
-                predicted = -0.5 * float(gradient @ step)
-                lower = new_objective < objective - 0.01 * predicted
-                if lower or (predicted <= ROUNDING * objective and np.abs(new_gradient).max() < norm):
+                there = posterior.evaluate(point + step)
+                expected = -0.5 * float(here.gradient @ step)
+                achieved = here.objective - there.objective
+                if achieved > 0.01 * expected or (expected <= ROUNDING * here.objective and there.norm < here.norm):
                     break
-            damping *= 10.0
+            damping = max(4.0 * damping, 1e-4)
         else:
-            return here, objective, gradient, n_iter
-        good = objective - new_objective > 0.5 * predicted or not lower
-        here, objective, gradient = there, new_objective, new_gradient
-        damping = damping / 20.0 if good else damping
-    return here, objective, gradient, max_steps
+            return point, here, n_iter
+        if achieved > 0.5 * expected or expected <= ROUNDING * here.objective:
+            damping = 0.1 * damping
+        point, here = point + step, there
+    return point, here, max_steps
 
 
 class _Solved(NamedTuple):
-    """What a solution with the Hessian needs: inverse query blocks, those times the border, the criteria's complement."""
+    """The Hessian's inverse query blocks, those times the border, and the criteria's Schur complement."""
 
     inverse: FloatArray
     border: FloatArray
@@ -206,11 +220,9 @@ class _Errors(NamedTuple):
     beta: FloatArray
 
 
-@one_blas_thread()
-def _standard_errors(posterior: Posterior, parameters: FloatArray) -> _Errors:
-    at = posterior.unpack(parameters)
+def _standard_errors(posterior: Posterior, at: Parameters, end: Point) -> _Errors:
     known = np.zeros(at.gamma.size)
-    solved = _eliminate(posterior.hessian(parameters))
+    solved = _eliminate(end.hessian())
     if solved is None:
         # Not at a minimum; the fit warns that it has not converged.
         unknown = known if posterior.frozen else known * np.nan
