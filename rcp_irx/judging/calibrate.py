@@ -5,6 +5,7 @@ Reads no log itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,11 +13,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rcp_irx.calibration import fit_2pl, fit_bradley_terry, gain
+from rcp_irx.calibration import TwoPLFit, comparison_components, fit_2pl, fit_bradley_terry, gain
 from rcp_irx.documents import Pool
-from rcp_irx.errors import RCPError, examples
+from rcp_irx.errors import RCPError, RCPWarning, examples
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.rubric import Rubric
+
+FLAT = 0.05
+"""A query's scale (tau) below which its tournament hardly shows in its gains."""
+
+DOMINANT = 0.6
+"""The share of all discrimination at which one criterion decides the gains alone."""
 
 
 @dataclass
@@ -45,13 +52,14 @@ class StageScores:
     """What both stages say of a pool's documents, in the order of `docnos`: the input of the calibration.
 
     `bt` (D,) is centred over the pool and NaN for a document that no valid tournament window holds; `passes` (D, C);
-    `n` (D,).
+    `n` (D,); `pieces` counts the parts of the pool that no window connects, which only the ridge orders.
     """
 
     docnos: tuple[str, ...]
     bt: np.ndarray
     passes: np.ndarray
     n: np.ndarray
+    pieces: int = 1
 
 
 def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
@@ -68,7 +76,9 @@ def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
     seen = np.zeros(len(index), dtype=bool)
     for shown, _ in windows:
         seen[[index[docno] for docno in shown]] = True
-    fit = fit_bradley_terry([[index[d] for d in shown] for shown, _ in windows], [s for _, s in windows], len(index))
+    shown_indices = [[index[docno] for docno in shown] for shown, _ in windows]
+    fit = fit_bradley_terry(shown_indices, [scores for _, scores in windows], len(index))
+    pieces = len(np.unique(comparison_components(shown_indices, len(index))[: len(docnos)][seen[: len(docnos)]]))
     bt = np.where(seen, fit.theta, np.nan)[: len(docnos)]
     if len(docnos) == 1:
         bt = np.zeros(1)
@@ -79,7 +89,7 @@ def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
             if docno not in others and index.get(docno, len(docnos)) < len(docnos):
                 passes[index[docno]] += answer
                 n[index[docno]] += 1
-    return StageScores(docnos, bt, passes, n)
+    return StageScores(docnos, bt, passes, n, pieces)
 
 
 def calibrate(
@@ -129,6 +139,7 @@ def calibrate(
     bt, n = np.concatenate([s.bt for s in scored]), np.concatenate([s.n for s in scored])
     passes = np.concatenate([s.passes for s in scored])
     fit = fit_2pl(bt, passes, n, queries, gamma=gamma, beta=beta)
+    _warn(judged, scored, fit, rubric)
     documents = pd.DataFrame(
         {
             "dataset": [judged[code].key[0] for code in queries],
@@ -221,6 +232,7 @@ def _kept(scores: StageScores, judged: JudgedPool, left: set[tuple[str, ...]]) -
         bt - np.nanmean(bt),
         scores.passes[keep],
         scores.n[keep],
+        scores.pieces,
     )
 
 
@@ -242,6 +254,24 @@ def _refuse_unseen(judged: Sequence[JudgedPool], scored: Sequence[StageScores]) 
         raise RCPError(
             f"no rubric window of {examples(silent)} was answered; ask again with retry_failed=True, or leave it out"
         )
+
+
+def _warn(judged: Sequence[JudgedPool], scored: Sequence[StageScores], fit: TwoPLFit, rubric: Rubric) -> None:
+    """Say what makes gains doubtful although the fit is what it should be."""
+
+    def say(text: str) -> None:
+        warnings.warn(text, RCPWarning, stacklevel=5)
+
+    apart = [j.key for j, s in zip(judged, scored, strict=True) if s.pieces > 1]
+    if apart:
+        say(f"no window connects all documents of {examples(apart)}: only the ridge orders the parts; judge more")
+    flat = [j.key for j, tau in zip(judged, fit.tau, strict=True) if tau < FLAT]
+    if flat:
+        say(f"rubric answers contradict the tournament of {examples(flat)} (tau below {FLAT}): gains hardly differ")
+    share = fit.gamma / fit.gamma.sum()
+    if len(share) > 1 and share.max() > DOMINANT:
+        name = rubric.ids[int(share.argmax())]
+        say(f"criterion {name!r} carries {share.max():.0%} of the gain: look at its answers before using these gains")
 
 
 def _frozen(criteria: GainTable | None, rubric: Rubric) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -24,6 +24,7 @@ from rcp_irx import (
     LexicalJudge,
     Query,
     RCPError,
+    RCPWarning,
     Rubric,
     RubricAnswer,
     SimulatedJudge,
@@ -318,3 +319,39 @@ def test_the_reduced_protocol_and_a_rubric_of_one(tmp_path):
     assert gains.criteria[["gamma", "beta"]].values.tolist() == [[1.0, 0.0]]
     gains.save(tmp_path / "g")
     assert GainTable.load(tmp_path / "g") == gains
+
+
+def test_answers_that_contradict_the_tournament_are_warned_about():
+    class Contrary(ByText):
+        def rubric(self, query, documents, rubric):
+            numbers = [int(d.text.split()[-1]) for d in documents]
+            strengths = numbers if query.id == "fine" else [11 - number for number in numbers]
+            return RubricAnswer([[s > 2 * c + 1 for c in range(len(rubric))] for s in strengths])
+
+    log = judge_all([pool("fine", 12), pool("odd", 12)], Contrary())
+    with pytest.warns(RCPWarning, match=r"contradict the tournament of \('', 'odd'\)"):
+        gains = log.calibrate()
+    assert (gains.queries["tau"] > 0).all()
+
+
+def test_a_criterion_that_decides_alone_is_warned_about():
+    class OneSided(ByText):
+        def rubric(self, query, documents, rubric):
+            numbers = [int(d.text.split()[-1]) for d in documents]
+            return RubricAnswer([[n > 10, n * 7 % 5 < 2, n * 3 % 4 < 2] for n in numbers])
+
+    three = Rubric(tuple(Criterion(name, name, f"{name}?") for name in "XYZ"))
+    log = judge_all([pool(f"q{j}", 20) for j in range(6)], OneSided(), rubric=three)
+    with pytest.warns(RCPWarning, match="criterion 'X' carries .* of the gain"):
+        log.calibrate()
+
+
+def test_a_pool_in_pieces_is_warned_about():
+    first, second = {f"d{i:03d}" for i in range(20)}, {f"d{i:03d}" for i in range(20, 40)}
+    log = judge_all([pool("q", 40)], ByText())
+    (judged,) = log.judged()
+    judged.tournament = [(tuple(sorted(half))[:10], tuple(range(10))) for half in (first, second)]
+    seen = {docno for shown, _ in judged.tournament for docno in shown}
+    left = [("", "q", d.id) for d in judged.pool.documents if d.id not in seen]
+    with pytest.warns(RCPWarning, match=r"no window connects all documents of \('', 'q'\)"):
+        calibrate([judged], RUBRIC, leave_out=left)
