@@ -33,4 +33,11 @@ print(gains)
 print(gains.criteria[["id", "name", "gamma", "beta"]].round(2).to_string(index=False))
 
 # Evaluate: labels and gains side by side.
-print(pt.Experiment([bm25, dph, qld], topics, gains.qrels(qrels), eval_metrics=[nDCG @ 10, AP, RCPnDCG @ 10]))
+table = pt.Experiment(
+    [bm25, dph, qld],
+    topics,
+    gains.qrels(qrels),
+    eval_metrics=[nDCG @ 10, AP, RCPnDCG @ 10],
+    names=["BM25", "DPH", "QLD"],
+)
+print(table.round(4).to_string(index=False))

@@ -22,9 +22,6 @@ from rcp_irx.judging.rubric import Rubric
 FLAT = 0.05
 """A query's scale (tau) below which its tournament hardly shows in its gains."""
 
-DOMINANT = 0.6
-"""The share of all discrimination at which one criterion decides the gains alone."""
-
 
 @dataclass
 class JudgedPool:
@@ -269,7 +266,7 @@ def _warn(judged: Sequence[JudgedPool], scored: Sequence[StageScores], fit: TwoP
     if flat:
         say(f"rubric answers contradict the tournament of {examples(flat)} (tau below {FLAT}): gains hardly differ")
     share = fit.gamma / fit.gamma.sum()
-    if len(share) > 1 and share.max() > DOMINANT:
+    if share.max() > (1 + 1 / len(share)) / 2 and len(share) > 1:  # over half way from equal weights to all of it
         name = rubric.ids[int(share.argmax())]
         say(f"criterion {name!r} carries {share.max():.0%} of the gain: look at its answers before using these gains")
 
