@@ -25,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from rcp_irx.demo.walk import walk
 
-        walk(options.keep)
-    except (RCPError, MissingExtra) as error:
+        walk(options.keep or None)
+    except (RCPError, MissingExtra, OSError) as error:
         print(f"rcp-irx: {error}", file=sys.stderr)
         return 2
     return 0

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rcp_irx.errors import RCPError, RCPWarning, examples
@@ -60,6 +61,8 @@ def identifier(value: Any, what: str = "id") -> str:
         return value
     if value is None or pd.isna(value):
         raise RCPError(f"{what} is missing (None or NaN)")
+    if isinstance(value, bytes):
+        raise RCPError(f"{what} {value!r} is bytes; decode it to text")
     if isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f":
         raise RCPError(f"{what} {value!r} is a number with a decimal point; read ids as text, or convert them to int")
     return str(value)
@@ -95,11 +98,36 @@ def dataset_column(frame: pd.DataFrame, default: str = "") -> pd.Series:
 
 
 def with_keys(frame: pd.DataFrame, keys: Sequence[str], what: str, dataset: str = "") -> pd.DataFrame:
-    """A copy of the frame whose id columns are text and whose `dataset` column is there (first)."""
+    """A copy of the frame, freshly indexed, whose id columns are text and whose `dataset` column is there (first)."""
+    frame = frame.reset_index(drop=True)
     ids = {key: id_column(frame, key, what) for key in keys}
     keyed = frame.drop(columns="dataset", errors="ignore").assign(**ids)
     keyed.insert(0, "dataset", dataset_column(frame, dataset))
     return keyed
+
+
+def with_labels(frame: pd.DataFrame, what: str, dataset: str = "") -> pd.DataFrame:
+    """The rows of a qrels frame as `dataset, qid, docno, label`, each document once, labels as whole numbers.
+
+    Raises
+    ------
+    RCPError
+        Missing columns or ids; labels that are not whole numbers; two labels for one document.
+    """
+    keyed = with_keys(frame, ["qid", "docno"], what, dataset)
+    if "label" not in keyed.columns:
+        raise RCPError(f"the {what} has no column 'label' (it has {list(frame.columns)})")
+    keys = ["dataset", "qid", "docno"]
+    values = pd.to_numeric(keyed["label"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    wrong = keyed[~(np.isfinite(values) & (values == np.round(values)))]
+    if len(wrong):
+        found = examples(wrong[keys].itertuples(index=False, name=None))
+        raise RCPError(f"labels must be whole numbers; not so for {found}")
+    labels = keyed[keys].assign(label=values.astype(np.int64)).drop_duplicates()
+    conflicting = labels[labels.duplicated(keys)]
+    if len(conflicting):
+        raise RCPError(f"two labels for {examples(conflicting[keys].itertuples(index=False, name=None))}")
+    return labels
 
 
 def pools(
@@ -116,8 +144,8 @@ def pools(
     Parameters
     ----------
     frame : DataFrame
-        Columns `qid, query, docno, <text_field>`; optional `dataset`, and `pool_rank` or else `rank` for the pool's
-        order (otherwise the order of the rows).
+        Columns `qid, query, docno, <text_field>`; optional `dataset`, and for the pool's order `pool_rank`, else
+        `rank`, else `score` (descending, then docno), else the order of the rows.
     context_fields : sequence of str
         Columns of the topic that the judge is shown beside the query.
     task : str, optional
@@ -135,11 +163,11 @@ def pools(
     if absent:
         raise RCPError(f"the pool has no column {examples(absent)}; it needs {needed} and has {list(frame.columns)}")
     frame = with_keys(frame, ["qid", "docno"], "pool", dataset)
-    order = next((column for column in ("pool_rank", "rank") if column in frame.columns), None)
+    order = next((column for column in ("pool_rank", "rank", "score") if column in frame.columns), None)
     result = []
     for (name, qid), rows in frame.groupby(["dataset", "qid"], sort=False):
         if order is not None:
-            rows = rows.sort_values(order, kind="stable")
+            rows = rows.sort_values([order, "docno"], ascending=[order != "score", True], kind="stable")
         query = _query(rows, str(name), str(qid), context_fields, task)
         rows = _distinct(rows, query, text_field)
         documents = tuple(Document(docno, text) for docno, text in zip(rows["docno"], rows[text_field], strict=True))

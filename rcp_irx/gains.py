@@ -17,7 +17,7 @@ import pandas as pd
 
 from rcp_irx._version import __version__
 from rcp_irx.calibration import centre, count_gain, gain
-from rcp_irx.documents import with_keys
+from rcp_irx.documents import with_keys, with_labels
 from rcp_irx.errors import RCPError, RCPWarning, examples
 from rcp_irx.storage import INDEX, normal, read_folder, write_folder
 
@@ -51,6 +51,9 @@ class GainTable:
         Provenance, as JSON values: judge, rubric, protocol, windows asked and failed, fit diagnostics. A `fit_id`
         (hash of the tables) is added where absent; a `name`, where present, is what bound measures print.
 
+    outside : DataFrame, optional
+        `qid, docno` (and `dataset`) of excluded documents that are in no pool: they leave rankings that hold them.
+
     Raises
     ------
     RCPError
@@ -69,6 +72,7 @@ class GainTable:
         queries: pd.DataFrame,
         criteria: pd.DataFrame,
         metadata: dict[str, Any] | None = None,
+        outside: pd.DataFrame | None = None,
     ):
         self._documents = with_keys(
             _with(documents, DOCUMENT_COLUMNS, "documents"), ["qid", "docno"], "documents table"
@@ -78,11 +82,19 @@ class GainTable:
         _with(documents, list(criteria["id"]), "documents")
         self._documents, self._queries, self._criteria = normal(documents), normal(queries), normal(criteria)
         self._check()
+        outside = self._documents[KEYS].head(0) if outside is None else with_keys(outside, ["qid", "docno"], "outside")
+        self._outside = normal(outside[KEYS].drop_duplicates().sort_values(KEYS))
         self.metadata: dict[str, Any] = {"derived": "", "rcp_irx": __version__, **(metadata or {})}
         if "fit_id" not in self.metadata:
             self.metadata["fit_id"] = _fit_id(self._documents, self._criteria, self.metadata)
 
     def _check(self) -> None:
+        if self._documents["excluded"].dtype != bool:
+            raise RCPError("column 'excluded' of the documents table must hold True or False")
+        for name in ["theta", "bt", "n", "pool_rank", *self._criteria["id"]]:
+            values = self._documents[name].to_numpy()
+            if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+                raise RCPError(f"column {name!r} of the documents table must hold finite numbers")
         for frame, keys, what in [(self._documents, KEYS, "documents"), (self._queries, KEYS[:2], "queries")]:
             repeated = frame[frame.duplicated(keys)]
             if len(repeated):
@@ -113,6 +125,15 @@ class GainTable:
     def criteria(self) -> pd.DataFrame:
         """A copy of the criteria table."""
         return self._criteria.copy()
+
+    @property
+    def scored(self) -> pd.DataFrame:
+        """What evaluation reads: `dataset, qid, docno, gain, excluded, pool_rank`; excluded documents in no pool too.
+
+        These have NaN for gain and pool rank.
+        """
+        rows = self._documents[[*KEYS, "gain", "excluded", "pool_rank"]]
+        return pd.concat([rows, self._outside.assign(excluded=True)], ignore_index=True) if len(self._outside) else rows
 
     @property
     def fit_id(self) -> str:
@@ -152,6 +173,7 @@ class GainTable:
             and self._documents.equals(other._documents)
             and self._queries.equals(other._queries)
             and self._criteria.equals(other._criteria)
+            and self._outside.equals(other._outside)
         )
 
     def __hash__(self) -> int:
@@ -168,6 +190,8 @@ class GainTable:
         """The gains of one dataset, or of several; the fit stays what it was."""
         wanted = [dataset] if isinstance(dataset, str) else list(dataset)
         absent = set(wanted) - set(self.datasets)
+        if not wanted:
+            raise RCPError(f"select names no dataset; the table holds {examples(self.datasets)}")
         if absent:
             raise RCPError(f"no gains for dataset {examples(absent)}; the table holds {examples(self.datasets)}")
         if set(wanted) == set(self.datasets):
@@ -175,36 +199,42 @@ class GainTable:
         return self._derive(
             self._documents[self._documents["dataset"].isin(wanted)],
             self._queries[self._queries["dataset"].isin(wanted)],
+            self._outside[self._outside["dataset"].isin(wanted)],
             f"[{','.join(sorted(set(wanted)))}]",
         )
 
     def topics(self, topics: pd.DataFrame) -> pd.DataFrame:
         """The rows of `topics` (`qid` and, where the table holds several datasets, `dataset`) that have gains."""
         keyed = with_keys(topics, ["qid"], "topics frame", self._only_dataset("topics", topics))
-        known = pd.Series(_keys(keyed, 2), index=topics.index).isin(_keys(self._queries, 2))
+        known = pd.Series(_keys(keyed, 2)).isin(_keys(self._queries, 2)).to_numpy()
         if len(topics) and not known.any():
-            raise RCPError(
-                f"no topic has gains: topics are {examples(keyed['qid'])}, gains for {examples(self._queries['qid'])}"
-            )
+            raise RCPError(f"no topic has gains: topics are {_named(keyed)}, gains for {_named(self._queries)}")
         return topics[known]
 
     def exclude(self, frame: pd.DataFrame) -> GainTable:
         """Documents (`qid, docno`, optionally `dataset`) taken out of every ranking and every ideal.
 
-        Pairs that are in no pool are passed over: benchmarks list excluded documents that no system retrieved.
+        Documents outside the judged pool count too, where a run ranks them. Those of queries without gains are passed
+        over.
         """
         keyed = with_keys(
             frame, ["qid", "docno"], "frame of excluded documents", self._only_dataset("excluded documents", frame)
         )
-        named = pd.Series(_keys(self._documents, 3), index=self._documents.index).isin(_keys(keyed, 3))
-        if len(frame) and not named.any():
-            warnings.warn(f"none of the {len(frame)} excluded documents is in a pool", RCPWarning, stacklevel=2)
-        documents = self._documents.assign(excluded=self._documents["excluded"] | named)
-        changed = documents["excluded"] & ~self._documents["excluded"]
-        if not changed.any():
+        known = keyed[pd.Series(_keys(keyed, 2), index=keyed.index).isin(_keys(self._queries, 2))]
+        if len(frame) and known.empty:
+            warnings.warn(
+                f"none of the {len(frame)} excluded documents is of a query with gains", RCPWarning, stacklevel=2
+            )
+        wanted = set(_keys(known, 3))
+        pooled = _keys(self._documents, 3)
+        already = {key for key, out in zip(pooled, self._documents["excluded"], strict=True) if out}
+        new = wanted - already - set(_keys(self._outside, 3))
+        if not new:
             return self
-        digest = hashlib.sha256(json.dumps(_keys(documents[changed], 3)).encode()).hexdigest()
-        return self._derive(documents, self._queries, f"-excluded:{digest[:6]}")
+        documents = self._documents.assign(excluded=[key in new or key in already for key in pooled])
+        outside = pd.DataFrame([*_keys(self._outside, 3), *sorted(new - set(pooled))], columns=KEYS)
+        digest = hashlib.sha256(json.dumps(sorted(new)).encode()).hexdigest()
+        return self._derive(documents, self._queries, outside, f"-excluded:{digest[:6]}")
 
     def qrels(self, labels: pd.DataFrame | None = None) -> pd.DataFrame:
         """A qrels frame with the gains beside the labels, for the queries that have gains.
@@ -238,6 +268,8 @@ class GainTable:
             difficulty = self._criteria["beta"].to_numpy(dtype=float)
             level = (difficulty <= self._documents["theta"].to_numpy(dtype=float)[:, None]).sum(axis=1)
             frame.insert(3, "label", level.astype(np.int64))
+            if len(self._outside):
+                frame = pd.concat([frame, self._outside.assign(label=-1, excluded=True)], ignore_index=True)
         else:
             frame = self._joined(frame, labels)
         return (frame if several else frame.drop(columns="dataset")).reset_index(drop=True)
@@ -256,12 +288,11 @@ class GainTable:
 
     def _joined(self, frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
         """The outer join of gains and labels, over the queries that have gains."""
-        labels = _labels(with_keys(labels, ["qid", "docno"], "labels frame", self._only_dataset("labels", labels)))
+        labels = with_labels(labels, "labels frame", self._only_dataset("labels", labels))
         known = pd.Series(_keys(labels, 2), index=labels.index).isin(_keys(self._queries, 2))
         if len(labels) and not known.any():
             raise RCPError(
-                f"labels and gains share no query: labels are for {examples(labels['qid'])}, gains for"
-                f" {examples(self._queries['qid'])}"
+                f"labels and gains share no query: labels are for {_named(labels)}, gains for {_named(self._queries)}"
             )
         if not known.all():
             left = labels["qid"][~known]
@@ -271,8 +302,12 @@ class GainTable:
                 stacklevel=3,
             )
         joined = frame.merge(labels[known], on=KEYS, how="outer", sort=False)
+        joined = joined.merge(self._outside, on=KEYS, how="outer", sort=False)
         joined["label"] = joined["label"].fillna(-1).astype(np.int64)
-        joined["excluded"] = joined["excluded"].eq(True)
+        outside = set(_keys(self._outside, 3))
+        joined["excluded"] = joined["excluded"].eq(True) | pd.Series(
+            [key in outside for key in _keys(joined, 3)], dtype=bool
+        )
         return joined[[*KEYS, "label", *frame.columns[3:]]]
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -284,7 +319,12 @@ class GainTable:
             if GainTable.load(folder) == self:
                 return
             raise RCPError(f"{os.fspath(folder)} holds other gains; give overwrite=True to replace them")
-        tables = {"documents": self._documents, "queries": self._queries, "criteria": self._criteria}
+        tables = {
+            "documents": self._documents,
+            "queries": self._queries,
+            "criteria": self._criteria,
+            "excluded_outside": self._outside,
+        }
         write_folder(folder, tables, self.metadata, {"pt_meta.json": PT_META}, overwrite)
 
     @classmethod
@@ -297,14 +337,16 @@ class GainTable:
             If the folder is absent, damaged, of a newer version, or holds something else.
         """
         tables, metadata = read_folder(folder)
-        absent = {"documents", "queries", "criteria"} - set(tables)
+        absent = {"documents", "queries", "criteria", "excluded_outside"} - set(tables)
         if absent:
             raise RCPError(f"{os.fspath(folder)} holds no table {examples(absent)}")
-        return cls(tables["documents"], tables["queries"], tables["criteria"], metadata)
+        return cls(tables["documents"], tables["queries"], tables["criteria"], metadata, tables["excluded_outside"])
 
-    def _derive(self, documents: pd.DataFrame, queries: pd.DataFrame, what: str) -> GainTable:
+    def _derive(self, documents: pd.DataFrame, queries: pd.DataFrame, outside: pd.DataFrame, what: str) -> GainTable:
         metadata = {**self.metadata, "derived": self.metadata["derived"] + what}
-        return GainTable(documents.reset_index(drop=True), queries.reset_index(drop=True), self._criteria, metadata)
+        return GainTable(
+            documents.reset_index(drop=True), queries.reset_index(drop=True), self._criteria, metadata, outside
+        )
 
     def _only_dataset(self, what: str, frame: pd.DataFrame) -> str:
         """The dataset that rows without a `dataset` column belong to."""
@@ -352,21 +394,10 @@ def _keys(frame: pd.DataFrame, depth: int) -> list[tuple[str, ...]]:
     return list(frame[KEYS[:depth]].itertuples(index=False, name=None))
 
 
-def _labels(labels: pd.DataFrame) -> pd.DataFrame:
-    """Labels as whole numbers, one per document."""
-    if "label" not in labels.columns:
-        raise RCPError(f"the labels frame has no column 'label' (it has {list(labels.columns)})")
-    values = pd.to_numeric(labels["label"], errors="coerce").to_numpy(dtype=float)
-    wrong = labels[~(np.isfinite(values) & (values == np.round(values)))]
-    if len(wrong):
-        raise RCPError(
-            f"labels must be whole numbers; not so for {examples(wrong[KEYS].itertuples(index=False, name=None))}"
-        )
-    labels = labels[KEYS].assign(label=values.astype(np.int64)).drop_duplicates()
-    conflicting = labels[labels.duplicated(KEYS)]
-    if len(conflicting):
-        raise RCPError(f"two labels for {examples(conflicting[KEYS].itertuples(index=False, name=None))}")
-    return labels
+def _named(frame: pd.DataFrame) -> str:
+    """Up to three queries for a message, with their datasets where these are named."""
+    keys = set(_keys(frame, 2))
+    return examples(qid for _, qid in keys) if {dataset for dataset, _ in keys} == {""} else examples(keys)
 
 
 def _fit_id(documents: pd.DataFrame, criteria: pd.DataFrame, metadata: dict[str, Any]) -> str:

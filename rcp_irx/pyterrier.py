@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from rcp_irx.documents import Pool, dataset_column, id_column, pools
+from rcp_irx.documents import Pool, dataset_column, id_column, pools, with_labels
 from rcp_irx.errors import MissingExtra, RCPError, RCPWarning, examples
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import StageScores, stage_scores
@@ -22,7 +22,7 @@ from rcp_irx.judging.judges.base import Judge
 from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.judging.protocol import FULL, Protocol
 from rcp_irx.judging.rubric import Rubric
-from rcp_irx.judging.runner import PoolRunner
+from rcp_irx.judging.runner import PoolRunner, refuse_mixture
 from rcp_irx.pooling import fill_pool, fuse
 
 try:
@@ -91,21 +91,23 @@ class RCPJudge(pt.Transformer):
         verbose: bool = False,
     ):
         super().__init__()
+        if not isinstance(judge, Judge):
+            raise RCPError(f"judge must be a Judge such as LexicalJudge(), not {judge!r}")
         if not isinstance(judge.name, str) or not judge.name:
             raise RCPError(
                 f"{type(judge).__name__} has no name; it must tell the model and every setting that changes answers"
             )
-        if log is None and judge.paid:
+        self.judge = judge
+        self.log = log if isinstance(log, JudgmentLog) else JudgmentLog(log)
+        if judge.paid and self.log.path is None:
             raise RCPError(
                 f"judge {judge.name!r} costs money: give log='some.judgments', so that no answer is paid for twice"
             )
-        self.judge = judge
-        self.log = log if isinstance(log, JudgmentLog) else JudgmentLog(log)
         self.protocol = protocol
         self.rubric = rubric if rubric is not None else Rubric.load()
         self.dataset = dataset
         self.text_field = text_field
-        self.context_fields = tuple(context_fields)
+        self.context_fields = (context_fields,) if isinstance(context_fields, str) else tuple(context_fields)
         self.task = task
         self.retry_failed = retry_failed
         self.verbose = verbose
@@ -116,6 +118,7 @@ class RCPJudge(pt.Transformer):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Judge the candidates of every query in the frame."""
         pt.validate.result_frame(inp, ["query", self.text_field, *self.context_fields], context=self)
+        inp = inp.reset_index(drop=True)
         added = {
             "bt": "float64",
             "n": "int64",
@@ -140,19 +143,25 @@ class RCPJudge(pt.Transformer):
             dataset=self.dataset,
             keep=keep,
         )
+        for pool in found:
+            refuse_mixture(pool, self.judge, self.protocol, self.log)
+        runners = [
+            PoolRunner(pool, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
+            for pool in found
+        ]  # all are in the log before the first window is asked, so that a stopped run shows what is missing
         scores = []
         with tqdm(total=self._calls(found), disable=not self.verbose, desc="RCPJudge", unit="window") as progress:
-            for pool in found:
-                scores.append(self._judge(pool, progress))
+            for runner in runners:
+                scores.append(self._judge(runner, progress))
         return _with_scores(frame, found, scores, self.rubric, self.dataset)[[*_without(inp.columns, added), *added]]
 
     def _calls(self, found: Sequence[Pool]) -> int:
         counts = [self.protocol.counts(len(pool.documents)) for pool in found]
         return sum(count.tournament + count.rubric for count in counts)
 
-    def _judge(self, pool: Pool, progress: Any) -> StageScores:
+    def _judge(self, runner: PoolRunner, progress: Any) -> StageScores:
         """Judge one pool to the end and read its scores from the log, which may hold more windows than this run."""
-        runner = PoolRunner(pool, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
+        pool = runner.pool
         runner.run(lambda outcome: progress.update())
         key = (pool.query.dataset, pool.query.id)
         judged = self.log.judged(judge=self.judge.name, rubric=self.rubric.digest, queries=[key])[0]
@@ -254,11 +263,17 @@ class RRFPool(pt.Transformer):
             raise RCPError(f"add is None, 'positives' or 'judged', not {add!r}")
         if add is not None and qrels is None:
             raise RCPError(f"add={add!r} needs qrels=")
-        if num_results < 1:
-            raise RCPError(f"num_results is at least 1, not {num_results}")
-        self.retrievers = list(retrievers)
-        if not self.retrievers:
-            raise RCPError("a pool needs at least one retriever")
+        if not isinstance(num_results, (int, np.integer)) or num_results < 1:
+            raise RCPError(f"num_results is a whole number of at least 1, not {num_results!r}")
+        if not kappa > 0:
+            raise RCPError(f"kappa is above 0, not {kappa!r}")
+        self.retrievers = [retrievers] if isinstance(retrievers, pt.Transformer) else list(retrievers)
+        wrong = [retriever for retriever in self.retrievers if not isinstance(retriever, pt.Transformer)]
+        if wrong or not self.retrievers:
+            what = f"not {type(wrong[0]).__name__}" if wrong else "and at least one"
+            raise RCPError(
+                f"retrievers are PyTerrier transformers, {what}; pt.Transformer.from_df makes one of a frame"
+            )
         self.num_results = num_results
         self.kappa = kappa
         self.qrels = qrels
@@ -275,7 +290,12 @@ class RRFPool(pt.Transformer):
         columns = [*inp.columns, "docno", "score", "rank", "pool_rank", *sources, "origin"]
         if inp.empty:
             return pd.DataFrame({c: pd.Series(dtype=inp[c].dtype if c in inp.columns else object) for c in columns})
-        topics = inp.assign(qid=id_column(inp, "qid", "topics frame"))
+        topics = inp.assign(qid=id_column(inp, "qid", "topics frame")).reset_index(drop=True)
+        repeated = topics["qid"][topics["qid"].duplicated()]
+        if len(repeated):
+            raise RCPError(
+                f"query {examples(repeated)} is in the topics twice; pool one dataset at a time, each query once"
+            )
         rankings = [_ranking(retriever, topics) for retriever in self.retrievers]
         parts, empty = [], []
         for qid in topics["qid"]:
@@ -323,14 +343,13 @@ def _ranking(retriever: pt.Transformer, topics: pd.DataFrame) -> dict[str, list[
 
 
 def _labels_by_query(qrels: pd.DataFrame) -> dict[str, dict[str, int]]:
-    if "label" not in qrels.columns:
-        raise RCPError(f"the qrels have no column 'label' (they have {list(qrels.columns)})")
     labels: dict[str, dict[str, int]] = {}
-    rows = zip(id_column(qrels, "qid", "qrels"), id_column(qrels, "docno", "qrels"), qrels["label"], strict=True)
-    for qid, docno, label in rows:
-        if pd.isna(label):
-            raise RCPError(f"query {qid!r}: document {docno!r} has no label (None or NaN) in the qrels")
-        labels.setdefault(qid, {})[docno] = int(label)
+    for _, qid, docno, label in with_labels(qrels, "qrels").itertuples(index=False, name=None):
+        if docno in labels.setdefault(qid, {}):
+            raise RCPError(
+                f"the qrels hold query {qid!r}, document {docno!r} in two datasets; give those of one dataset"
+            )
+        labels[qid][docno] = label
     return labels
 
 

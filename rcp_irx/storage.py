@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rcp_irx.errors import RCPError, examples
@@ -29,8 +31,18 @@ _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float"}
 
 def normal(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with the column types and the index that it would have after being written and read."""
-    dtypes = {column: DTYPES[_KINDS.get(frame[column].dtype.kind, "text")] for column in frame.columns}
-    return frame.rename(columns=str).astype(dtypes).reset_index(drop=True)
+    columns = {}
+    for column in frame.columns:
+        kind = _KINDS.get(frame[column].dtype.kind, "text")
+        try:
+            values = pd.Series(_nullable(frame[column]), dtype=object) if kind == "text" else frame[column]
+            columns[str(column)] = values.astype(np.dtype(DTYPES[kind])).reset_index(drop=True)
+        except (ValueError, TypeError) as error:
+            raise RCPError(f"column {column!r} cannot be kept as {kind}: {error}") from error
+        odd = [value for value in _distinct_of(columns[str(column)]) if not isinstance(value, str)]
+        if kind == "text" and odd:
+            raise RCPError(f"column {column!r} holds {type(odd[0]).__name__} values; make them text or numbers")
+    return pd.DataFrame(columns)
 
 
 def write_folder(
@@ -50,9 +62,10 @@ def write_folder(
         Further files, which are not read back.
     """
     target = Path(folder)
-    if target.exists() and not overwrite:
+    empty = target.is_dir() and not any(target.iterdir())
+    if target.exists() and not (overwrite or empty):
         raise RCPError(f"{target} exists; give overwrite=True to replace it")
-    if target.exists() and not (target / INDEX).is_file():
+    if target.exists() and not empty and not (target / INDEX).is_file():
         raise RCPError(f"{target} exists and is no gain folder (it has no {INDEX}); choose another place")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -61,7 +74,7 @@ def write_folder(
         index: dict[str, Any] = {"version": VERSION, "metadata": metadata, "tables": {}}
         for name, frame in tables.items():
             kinds = {column: _KINDS.get(frame[column].dtype.kind, "text") for column in frame.columns}
-            data = gzip.compress(_lines(frame, kinds).encode(), mtime=0)
+            data = _compressed(_lines(frame, kinds))
             (part / f"{name}.jsonl.gz").write_bytes(data)
             sha256 = hashlib.sha256(data).hexdigest()
             index["tables"][name] = {"rows": len(frame), "columns": list(kinds.items()), "sha256": sha256}
@@ -122,6 +135,18 @@ def _lines(frame: pd.DataFrame, kinds: dict[str, str]) -> str:
         for column, kind in kinds.items()
     ]
     return "".join(json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n" for row in zip(*columns, strict=True))
+
+
+def _compressed(text: str) -> bytes:
+    """The same bytes on every Python: the header names neither time nor file nor system."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
+        file.write(text.encode())
+    return buffer.getvalue()
+
+
+def _distinct_of(values: pd.Series) -> list[Any]:
+    return values.dropna().unique().tolist() if values.dtype == object else []
 
 
 def _nullable(values: pd.Series) -> list[Any]:

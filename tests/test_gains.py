@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rcp_irx import GainTable, RCPError, RCPWarning, register_gains
+from rcp_irx import GainTable, RCPError, RCPnDCG, RCPWarning, register_gains
+from rcp_irx.evaluation import ndcg
 from rcp_irx.gains import resolve_gains
 
 pytestmark = pytest.mark.quick
@@ -214,8 +215,27 @@ def test_excluded_documents_are_marked_and_the_label_says_so():
     assert out.label.startswith(f"{gains.label}-excluded:")
     assert out.fit_id == gains.fit_id
     assert out.exclude(pd.DataFrame({"qid": ["q1"], "docno": ["b"]})) is out
-    with pytest.warns(RCPWarning, match="none of the 1 excluded documents is in a pool"):
+    with pytest.warns(RCPWarning, match="none of the 1 excluded documents is of a query with gains"):
         assert gains.exclude(pd.DataFrame({"qid": ["q7"], "docno": ["b"]})) is gains
+
+
+def test_excluded_documents_outside_the_pool_leave_rankings_that_hold_them(tmp_path):
+    gains = table()
+    run = pd.DataFrame({"qid": "q1", "docno": ["OUT", "c", "a"], "score": [3.0, 2.0, 1.0]})
+    without = run[run["docno"] != "OUT"]
+    out = gains.exclude(pd.DataFrame({"qid": ["q1"], "docno": ["OUT"]}))
+    assert ndcg(run, gains)["q1"] < ndcg(run, out)["q1"] == ndcg(without, gains)["q1"]
+    measure = RCPnDCG @ 10
+    for qrels in (out.qrels(), out.qrels(labels(("q1", "a", 1))), out.qrels(labels(("q1", "OUT", 1)))):
+        assert qrels.set_index(["qid", "docno"]).loc[("q1", "OUT"), "excluded"]
+        renamed = qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
+        scored = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
+        values = {m.query_id: m.value for m in measure.iter_calc(renamed, scored)}
+        assert values["q1"] == ndcg(without, gains)["q1"]
+        bound = {m.query_id: m.value for m in (out.RCPnDCG @ 10).iter_calc(renamed, scored)}
+        assert bound["q1"] == values["q1"]
+    out.save(tmp_path / "g")
+    assert GainTable.load(tmp_path / "g") == out
 
 
 def test_several_datasets_need_a_dataset_column_in_frames():
@@ -235,6 +255,10 @@ def test_several_datasets_need_a_dataset_column_in_frames():
         (lambda d: d.drop(columns="theta"), "the documents table has no column 'theta'"),
         (lambda d: d.drop(columns="C2"), "the documents table has no column 'C2'"),
         (lambda d: pd.concat([d, d]), "the documents table repeats"),
+        (lambda d: d.assign(excluded=np.nan), "'excluded' .* True or False"),
+        (lambda d: d.assign(excluded="False"), "'excluded' .* True or False"),
+        (lambda d: d.assign(pool_rank=np.nan), "'pool_rank' .* finite numbers"),
+        (lambda d: d.assign(theta=np.inf), "'theta' .* finite numbers"),
         (lambda d: d.assign(qid="q3"), "repeats|queries table lacks"),
         (lambda d: d.assign(docno=[None, *d["docno"][1:]]), "column 'docno' of the documents table has no id"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
@@ -158,8 +159,9 @@ def test_only_the_first_row_of_a_query_needs_its_text():
 def test_a_judge_that_costs_money_needs_a_log_and_every_judge_a_name(tmp_path):
     judge = LexicalJudge()
     judge.paid = True
-    with pytest.raises(RCPError, match="costs money: give log="):
-        RCPJudge(judge)
+    for log in (None, "", ":memory:"):
+        with pytest.raises(RCPError, match="costs money: give log="):
+            RCPJudge(judge, log)
     RCPJudge(judge, tmp_path / "paid.judgments")
     judge.name = ""
     with pytest.raises(RCPError, match="has no name"):
@@ -237,13 +239,73 @@ def test_pool_ranks_use_scores_where_a_retriever_gives_no_rank():
     [
         ({"add": "everything"}, "add is None, 'positives' or 'judged', not 'everything'"),
         ({"add": "judged"}, "add='judged' needs qrels="),
-        ({"num_results": 0}, "num_results is at least 1"),
-        ({"add": "judged", "qrels": pd.DataFrame({"qid": ["q"], "docno": ["d"]})}, "the qrels have no column 'label'"),
+        ({"add": "judged", "qrels": pd.DataFrame({"qid": "q", "docno": "d", "label": [0.5]})}, "whole numbers"),
+        ({"num_results": 0}, "num_results is a whole number of at least 1"),
+        ({"add": "judged", "qrels": pd.DataFrame({"qid": ["q"], "docno": ["d"]})}, "the qrels has no column 'label'"),
     ],
 )
 def test_a_pool_refuses_what_cannot_be_meant(options, message):
     with pytest.raises(RCPError, match=message):
         RRFPool([pt.Transformer.from_df(candidates())], **options)
+
+
+def test_topics_that_name_a_query_twice_are_refused():
+    topics = pd.DataFrame({"qid": ["1", "1"], "query": ["cat", "dog"], "dataset": ["a", "b"]})
+    with pytest.raises(RCPError, match="query '1' is in the topics twice; pool one dataset at a time"):
+        RRFPool([pt.Transformer.from_df(candidates())])(topics)
+    with pytest.raises(
+        RCPError, match=r"retrievers are PyTerrier transformers, not DataFrame; pt\.Transformer\.from_df"
+    ):
+        RRFPool([candidates()])
+
+
+def test_a_run_that_stops_between_queries_is_seen_to_be_unfinished():
+    class Stops(LexicalJudge):
+        def tournament(self, query, documents):
+            if query.id == "q1":
+                raise KeyboardInterrupt
+            return super().tournament(query, documents)
+
+    judge = RCPJudge(Stops())
+    with pytest.raises(KeyboardInterrupt):
+        judge(candidates())
+    with pytest.raises(RCPError, match=r"2 queries are not judged to the end: \('', 'q1'\), \('', 'q2'\)"):
+        judge.log.calibrate()
+
+
+def test_a_refusal_comes_before_any_call():
+    judge = RCPJudge(LexicalJudge())
+    judge(candidates())
+    calls = judge.log.usage()["calls"].sum()
+    grown = pd.concat([candidates(), candidates(1, 1).assign(docno="new")], ignore_index=True)
+    grown.loc[grown["qid"] == "q2", "text"] += " more"
+    with pytest.raises(RCPError, match=r"query 'q2': document .* was judged with another text .*nothing was asked"):
+        judge(grown)
+    assert judge.log.usage()["calls"].sum() == calls
+    assert len(judge.log.calibrate()) == 42
+
+
+def test_frames_with_an_index_named_like_a_column_are_read():
+    inp = candidates(1)
+    odd = inp.set_index(["qid", "docno"], drop=False)
+    pd.testing.assert_frame_equal(RCPJudge(LexicalJudge())(odd), RCPJudge(LexicalJudge())(inp))
+
+
+def test_without_ranks_the_pool_follows_the_scores_in_any_order_of_rows():
+    inp = candidates(1).drop(columns="rank")
+    one, two = RCPJudge(LexicalJudge()), RCPJudge(LexicalJudge())
+    one(inp)
+    two(inp.sample(frac=1, random_state=2))
+    assert one.log.calibrate() == two.log.calibrate()
+
+
+def test_a_transformer_with_a_log_on_disk_copies_and_one_in_memory_refuses(tmp_path):
+    judge = RCPJudge(LexicalJudge(), tmp_path / "a.judgments")
+    judge(candidates(1))
+    copied = pickle.loads(pickle.dumps(judge))
+    assert copied.log.usage().equals(judge.log.usage())
+    with pytest.raises(RCPError, match="in memory cannot be copied"):
+        pickle.dumps(RCPJudge(LexicalJudge()))
 
 
 def test_a_query_without_candidates_is_warned_about():

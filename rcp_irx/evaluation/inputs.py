@@ -122,10 +122,15 @@ def _gains_frame(gains: GainsInput) -> tuple[pd.DataFrame, list[str]]:
     """The gains as a frame, and the ids of queries whose pool is empty."""
     if isinstance(gains, Mapping):
         return flat(gains, "gain", "gains")
-    frame = gains if isinstance(gains, pd.DataFrame) else getattr(gains, "documents", None)
+    frame = gains if isinstance(gains, pd.DataFrame) else rows_of(gains)
     if not isinstance(frame, pd.DataFrame):
         raise RCPError(f"gains must be a frame, a dict of dicts or a GainTable, not {type(gains).__name__}")
     return frame, []
+
+
+def rows_of(table: Any) -> pd.DataFrame | None:
+    """A gain table's rows, with the excluded documents that are in no pool where it knows such."""
+    return getattr(table, "scored", getattr(table, "documents", None))
 
 
 def _refuse_bad_gains(queries: list[QueryKey], query: np.ndarray, docno: np.ndarray, gain: np.ndarray) -> None:

@@ -15,7 +15,7 @@ from rcp_irx.documents import identifier
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.evaluation.columns import column_of, flags
 from rcp_irx.evaluation.dcg import ndcg_by_query
-from rcp_irx.evaluation.inputs import Pools, read_pools, read_run
+from rcp_irx.evaluation.inputs import Pools, read_pools, read_run, rows_of
 from rcp_irx.evaluation.options import DEFAULT_TIES
 from rcp_irx.gains import resolve_gains
 
@@ -86,7 +86,7 @@ def _pools(qrels: Any, table: GainTable | None, qids: list[str]) -> Pools:
     if table is None:
         pools = read_pools(_gains_of(qrels))
     else:
-        documents = table.documents
+        documents: Any = rows_of(table)
         documents = documents[documents["qid"].isin(qids)]
         pools = read_pools(_by_id_alone(documents, "gain table", "bind one: table.select(dataset)"), _marked(qrels))
     gains = pools.per_query(~np.isnan(pools.gain))

@@ -121,9 +121,8 @@ def calibrate(
         No judged query; unfinished queries; too many failed windows; documents in no valid tournament window;
         queries without any rubric answer; a rubric that differs from the frozen criteria.
     """
-    left = {(("", key) if isinstance(key, str) else tuple(key)) for key in leave_out}
-    bare = {key for key in leave_out if isinstance(key, str)}
-    judged = [j for j in judged if j.key not in left and j.pool.query.id not in bare]
+    left = _left_out(judged, leave_out)
+    judged = [j for j in judged if j.key not in left]
     judged, unfinished = _complete(judged, incomplete)
     _refuse_failures(judged, max_failed)
     judged = sorted(judged, key=lambda j: j.key)
@@ -183,6 +182,7 @@ def calibrate(
             "rubric": rubric.digest,
             "criteria_from": criteria.fit_id if criteria is not None else "",
             "left_out": sorted(map(list, left | set(unfinished))),
+            "windows": {"planned": sum(j.planned for j in judged), "failed": sum(j.failed for j in judged)},
             "fit": {
                 "objective": fit.objective,
                 "gradient_norm": fit.gradient_norm,
@@ -192,6 +192,23 @@ def calibrate(
         },
     )
     return table if excluded is None else table.exclude(excluded)
+
+
+def _left_out(judged: Sequence[JudgedPool], leave_out: Iterable[str | tuple[str, ...]]) -> set[tuple[str, ...]]:
+    """The queries (dataset, qid) and documents (dataset, qid, docno) that `leave_out` names; each must be there."""
+    given = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+    queries = {j.key for j in judged}
+    documents = {(*j.key, document.id) for j in judged for document in j.pool.documents}
+    left: set[tuple[str, ...]] = set()
+    for key in given:
+        named = {q for q in queries if q[1] == key} if isinstance(key, str) else {tuple(key)} & (queries | documents)
+        if not named:
+            raise RCPError(
+                f"leave_out names {key!r}, which was not judged; give a qid, (dataset, qid) or (dataset, qid, docno)"
+            )
+        left |= named
+    gone = {j.key for j in judged if j.key in left or {(*j.key, d.id) for d in j.pool.documents} <= left}
+    return gone | {key for key in left if key[:2] not in gone}
 
 
 def _complete(judged: Sequence[JudgedPool], incomplete: str) -> tuple[list[JudgedPool], list[tuple[str, str]]]:
@@ -208,6 +225,8 @@ def _complete(judged: Sequence[JudgedPool], incomplete: str) -> tuple[list[Judge
 
 
 def _refuse_failures(judged: Sequence[JudgedPool], max_failed: float) -> None:
+    if not 0 <= max_failed <= 1:
+        raise RCPError(f"max_failed is a share from 0 to 1, not {max_failed}")
     failing = [j for j in judged if j.failed > max_failed * j.planned]
     if failing:
         worst = [f"{j.pool.query}: {j.failed} of {j.planned}" for j in failing]
@@ -259,6 +278,13 @@ def _warn(judged: Sequence[JudgedPool], scored: Sequence[StageScores], fit: TwoP
     def say(text: str) -> None:
         warnings.warn(text, RCPWarning, stacklevel=5)
 
+    gone = {
+        (*j.key, docno)
+        for j in judged
+        for docno in {docno for shown, _ in j.tournament for docno in shown} - {d.id for d in j.pool.documents}
+    }
+    if gone:
+        say(f"{len(gone)} judged documents are not in their query's latest pool and get no gain: {examples(gone)}")
     apart = [j.key for j, s in zip(judged, scored, strict=True) if s.pieces > 1]
     if apart:
         say(f"no window connects all documents of {examples(apart)}: only the ridge orders the parts; judge more")

@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     rubric: str
     note: str
     protocol: str
+    turn: int
     finished: bool
 
 
@@ -64,11 +65,11 @@ class JudgmentLog(JudgmentStore):
 
         Columns `dataset, qid, judge, stage, phase, number, reversed, docnos, answer, failure, attempts`.
         """
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, w.reversed, w.docnos, w.key"
             " FROM windows w JOIN plans l ON l.id = w.plan JOIN pools p ON p.id = l.pool"
             " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed"
-        ).fetchall()
+        )
         records = []
         for *place, flip, docnos, key in rows:
             found = self.outcome(key)
@@ -81,25 +82,28 @@ class JudgmentLog(JudgmentStore):
 
         Columns `dataset, qid, judge, stage, phase, number, attempt, failure, raw, answered`.
         """
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, a.attempt, a.failure, a.raw,"
             " EXISTS (SELECT 1 FROM attempts b WHERE b.key = a.key AND b.failure = '')"
             " FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
             " JOIN pools p ON p.id = l.pool WHERE a.failure != ''"
             " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed, a.attempt"
-        ).fetchall()
+        )
         names = "dataset qid judge stage phase number attempt failure raw answered".split()
         return pd.DataFrame(rows, columns=names).astype({"answered": bool})
 
     def usage(self) -> pd.DataFrame:
-        """Calls made, one row per judge and stage: `judge, stage, windows, calls, answered, failed, seconds`."""
-        rows = self._db.execute(
+        """Calls made, one row per judge and stage: `judge, stage, windows, calls, answered, noted, failed, seconds`.
+
+        Noted answers count although something is odd about them (scores beyond 5 in size).
+        """
+        rows = self._read(
             "WITH k AS (SELECT DISTINCT l.judge, l.stage, w.key FROM windows w JOIN plans l ON l.id = w.plan)"
             " SELECT k.judge, k.stage, count(DISTINCT k.key), count(a.key), coalesce(sum(a.failure = ''), 0),"
-            " coalesce(sum(a.failure != ''), 0), coalesce(sum(a.seconds), 0.0)"
+            " coalesce(sum(a.note != ''), 0), coalesce(sum(a.failure != ''), 0), coalesce(sum(a.seconds), 0.0)"
             " FROM k LEFT JOIN attempts a ON a.key = k.key GROUP BY k.judge, k.stage ORDER BY k.judge, k.stage DESC"
-        ).fetchall()
-        return pd.DataFrame(rows, columns="judge stage windows calls answered failed seconds".split())
+        )
+        return pd.DataFrame(rows, columns="judge stage windows calls answered noted failed seconds".split())
 
     def judged(
         self,
@@ -134,15 +138,15 @@ class JudgmentLog(JudgmentStore):
         queries: Sequence[tuple[str, str]] | None = None,
     ) -> dict[tuple[str, str], list[Plan]]:
         """The plans that a choice of datasets, judge, rubric and queries leaves, by (dataset, qid)."""
-        wanted = None if datasets is None else set(datasets)
+        wanted = self._datasets(datasets)
         one_query = "" if queries is None or len(queries) != 1 else " WHERE p.dataset = ? AND p.qid = ?"
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT l.id, p.dataset, p.qid, p.id, p.question, l.stage, l.judge, l.prompt, l.rubric, l.note, l.protocol,"
-            f" l.finished FROM plans l JOIN pools p ON p.id = l.pool{one_query} ORDER BY l.id",
+            f" l.turn, l.finished FROM plans l JOIN pools p ON p.id = l.pool{one_query} ORDER BY l.id",
             queries[0] if one_query and queries else (),
         )
         found: dict[tuple[str, str], list[Plan]] = {}
-        for plan in map(Plan._make, rows.fetchall()):
+        for plan in map(Plan._make, rows):
             if (
                 (wanted is None or plan.dataset in wanted)
                 and (queries is None or (plan.dataset, plan.qid) in queries)
@@ -151,6 +155,17 @@ class JudgmentLog(JudgmentStore):
             ):
                 found.setdefault((plan.dataset, plan.qid), []).append(plan)
         return found
+
+    def _datasets(self, datasets: Iterable[str] | None) -> list[str] | None:
+        """The chosen datasets; one may be given by itself. Each must be in the log."""
+        if datasets is None:
+            return None
+        chosen = [datasets] if isinstance(datasets, str) else list(datasets)
+        held = [name for (name,) in self._read("SELECT DISTINCT dataset FROM pools ORDER BY dataset")]
+        absent = set(chosen) - set(held)
+        if absent:
+            raise RCPError(f"{self!r} has no dataset {examples(absent)}; it holds {examples(held) or 'none'}")
+        return chosen
 
     def _judged(self, plans: Sequence[Plan]) -> calibration.JudgedPool:
         """The judgments of one query from its plans; those of earlier pools count too."""
@@ -165,14 +180,14 @@ class JudgmentLog(JudgmentStore):
         advice = "use a log of its own for each wording"
         _only({plan.question for plan in plans}, f"{where} was judged with", "query text, context or task", advice)
         self._refuse_changed_texts(where, sorted({plan.pool for plan in plans}))
-        pool, turns = self._present_pool(plans)
-        judged = calibration.JudgedPool(pool)
+        number = self._present_pool(sorted({plan.pool for plan in plans}))
+        present = [plan for plan in plans if plan.pool == number]
+        judged = calibration.JudgedPool(self._pool(number, plans[0]))
         answers: dict[tuple[str, str], tuple[str, Any]] = {}
         for plan in plans:
-            rows = self._db.execute("SELECT docnos, key, turn FROM windows WHERE plan = ?", (plan.id,)).fetchall()
-            for docnos, key, turn in rows:
+            for docnos, key, turn in self._read("SELECT docnos, key, turn FROM windows WHERE plan = ?", (plan.id,)):
                 answer = self.outcome(key).answer
-                if turns.get(plan.id) == turn:
+                if plan in present and turn == plan.turn:
                     judged.planned += 1
                     judged.failed += answer is None
                 if answer is not None:
@@ -183,40 +198,30 @@ class JudgmentLog(JudgmentStore):
                 judged.tournament.append((shown, tuple(answer)))
             else:
                 judged.rubric.append((shown, tuple(tuple(row) for row in answer)))
-        present = [plan for plan in plans if plan.id in turns]
         judged.finished = {plan.stage for plan in present} == {TOURNAMENT, RUBRIC} and all(p.finished for p in present)
         return judged
 
-    def _present_pool(self, plans: Sequence[Plan]) -> tuple[Pool, dict[int, int]]:
-        """The query's latest pool, and the latest turn of each of its plans (whose windows the protocol asked for)."""
-        first = plans[0]
-        number = self._db.execute(
-            "SELECT id FROM pools WHERE dataset = ? AND qid = ? ORDER BY turn DESC LIMIT 1", (first.dataset, first.qid)
-        ).fetchone()[0]
-        text, context, task = json.loads(first.question)
-        rows = self._db.execute(
-            "SELECT docno, columns FROM pool_documents WHERE pool = ? ORDER BY rank", (number,)
-        ).fetchall()
-        pool = Pool(
-            Query(first.qid, text, first.dataset, tuple((name, value) for name, value in context), task),
+    def _present_pool(self, pools: Sequence[int]) -> int:
+        """The pool that was judged last."""
+        marks = ",".join("?" * len(pools))
+        return int(self._read(f"SELECT id FROM pools WHERE id IN ({marks}) ORDER BY turn DESC LIMIT 1", pools)[0][0])
+
+    def _pool(self, number: int, plan: Plan) -> Pool:
+        """A stored pool; its documents' texts are not kept."""
+        text, context, task = json.loads(plan.question)
+        rows = self._read("SELECT docno, columns FROM pool_documents WHERE pool = ? ORDER BY rank", (number,))
+        return Pool(
+            Query(plan.qid, text, plan.dataset, tuple((name, value) for name, value in context), task),
             tuple(Document(docno, "") for docno, _ in rows),
             tuple(json.loads(columns) for _, columns in rows),
         )
-        turns = {
-            plan.id: self._db.execute(
-                "SELECT coalesce(max(turn), 0) FROM windows WHERE plan = ?", (plan.id,)
-            ).fetchone()[0]
-            for plan in plans
-            if plan.pool == number
-        }
-        return pool, turns
 
     def _refuse_changed_texts(self, where: str, pools: Sequence[int]) -> None:
         marks = ",".join("?" * len(pools))
-        rows = self._db.execute(
+        rows = self._read(
             f"SELECT docno FROM pool_documents WHERE pool IN ({marks}) GROUP BY docno HAVING count(DISTINCT text) > 1",
             pools,
-        ).fetchall()
+        )
         if rows:
             names = examples(docno for (docno,) in rows)
             raise RCPError(
@@ -254,7 +259,7 @@ class JudgmentLog(JudgmentStore):
             Several judges, prompts, rubrics or texts (listed); and what the calibration refuses.
         """
         wanted = rubric.digest if isinstance(rubric, Rubric) else rubric
-        datasets = None if datasets is None else list(datasets)
+        datasets = self._datasets(datasets)
         judged = self.judged(datasets=datasets, judge=judge, rubric=wanted)
         plans = [plan for found in self._plans(datasets, judge, wanted).values() for plan in found]
         if not plans:
@@ -267,7 +272,7 @@ class JudgmentLog(JudgmentStore):
         rubrics = sorted({plan.rubric for plan in plans if plan.stage == RUBRIC})
         if not rubrics:
             raise RCPError(f"{self!r} has no rubric answers for this choice; run the judge with the rubric first")
-        text = self._db.execute("SELECT text FROM texts WHERE digest = ?", (rubrics[0],)).fetchone()[0]
+        text = self._read("SELECT text FROM texts WHERE digest = ?", (rubrics[0],))[0][0]
         return calibration.calibrate(
             judged,
             Rubric.from_json(text),
@@ -281,7 +286,6 @@ class JudgmentLog(JudgmentStore):
                 "prompts": {plan.stage: plan.prompt for plan in plans},
                 "protocol": [json.loads(protocol) for protocol in sorted({plan.protocol for plan in plans})],
                 "note": "; ".join(sorted({plan.note for plan in plans if plan.note})),
-                "windows": {"planned": sum(j.planned for j in judged), "failed": sum(j.failed for j in judged)},
             },
         )
 

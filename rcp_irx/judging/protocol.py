@@ -75,9 +75,12 @@ class Protocol:
 
     def scaled(self, factor: float | Fraction) -> Protocol:
         """The protocol with its counts multiplied; the random phases still show every document once."""
-        share = Fraction(str(factor))
+        try:
+            share = Fraction(str(factor))
+        except ValueError:
+            share = Fraction(0)
         if share <= 0:
-            raise RCPError(f"a protocol is scaled by a positive factor, not {factor}")
+            raise RCPError(f"a protocol is scaled by a positive factor, not {factor!r}")
         return replace(
             self,
             random=self.random * share,

@@ -20,6 +20,11 @@ else:
 
 DEFAULT = "rubric.toml"
 _RESERVED = {
+    "rank",
+    "score",
+    "origin",
+    "_dataset",
+    "_turn",
     "dataset",
     "qid",
     "docno",
@@ -61,6 +66,10 @@ class Rubric:
         ids = [criterion.id for criterion in self.criteria]
         if not ids:
             raise RCPError("a rubric needs at least one criterion")
+        if not all(isinstance(name, str) for name in ids):
+            raise RCPError(
+                f"criterion ids are text; not so {examples(name for name in ids if not isinstance(name, str))}"
+            )
         repeated = {name for name in ids if ids.count(name) > 1}
         if repeated:
             raise RCPError(f"criterion ids must differ; repeated: {examples(repeated)}")

@@ -14,6 +14,7 @@ from rcp_irx.documents import Document, Pool
 from rcp_irx.judging.judges.base import (
     FINAL,
     RETRIED,
+    USUAL_SCORE,
     Judge,
     JudgeFailure,
     checked_passes,
@@ -28,13 +29,26 @@ ATTEMPTS = 3
 """Calls at one window before its failure stands."""
 
 
+def refuse_mixture(pool: Pool, judge: Judge, protocol: Protocol, log: JudgmentStore) -> None:
+    """Refuse a pool that the log holds under another wording, prompt, document text, window size or seed."""
+    prompts = {stage: judge.prompt(stage) for stage in (TOURNAMENT, RUBRIC)}
+    log.refuse_mixture(pool, judge.name, prompts, protocol.describe())
+
+
 class PoolRunner:
     """The run of one pool: its plans in the log, its state machine, its keys.
+
+    Making one puts the pool and its plans into the log, unfinished, and asks nothing; `run` asks.
 
     Parameters
     ----------
     retry_failed : bool
         Ask windows again whose failure stands. Failures of transport and rate limits are always asked again.
+
+    Raises
+    ------
+    RCPError
+        If the log holds the query under another wording, prompt, document text, window size or seed.
     """
 
     def __init__(
@@ -47,44 +61,45 @@ class PoolRunner:
         *,
         retry_failed: bool = False,
     ):
-        self.pool, self.judge, self.rubric, self.log, self.retry_failed = pool, judge, rubric, log, retry_failed
+        self.pool, self.judge, self.rubric, self.protocol = pool, judge, rubric, protocol
+        self.log, self.retry_failed = log, retry_failed
         self._prompts = {stage: judge.prompt(stage) for stage in (TOURNAMENT, RUBRIC)}
-        log.refuse_mixture(pool, judge.name, self._prompts)
+        settings = protocol.describe()
+        refuse_mixture(pool, judge, protocol, log)
         number = log.add_pool(pool)
-        self._rubrics = {TOURNAMENT: None, RUBRIC: rubric}
+        rubrics = {TOURNAMENT: None, RUBRIC: rubric}
         self._plans = {
-            stage: log.add_plan(
-                number, stage, judge.name, prompt, self._rubrics[stage], judge.note, protocol.describe()
-            )
+            stage: log.add_plan(number, stage, judge.name, prompt, rubrics[stage], judge.note, settings)
             for stage, prompt in self._prompts.items()
         }
-        self._turn = log.next_turn()
-        self.tournament = Tournament(pool, protocol, len(rubric), self._planned())
-        self._digests = [digest(document.text) for document in self.tournament.documents]
+        self.documents = tuple(sorted(pool.documents, key=lambda document: document.id))
+        self._digests = [digest(document.text) for document in self.documents]
         self._question = question_of(pool.query)
         self._repeats: Counter[tuple[Any, ...]] = Counter()
 
     def run(self, on_window: Callable[[Outcome], None] = lambda outcome: None) -> None:
         """Ask every window that has no answer, round by round."""
-        for places in self.tournament.rounds():
-            keys = [self._key(place) for place in places]
-            ids = [document.id for document in self.tournament.documents]
-            self.log.add_windows(
-                self._turn,
-                [
-                    (self._plans[p.stage], p.phase, p.index, p.reversed, [ids[i] for i in p.documents], key)
-                    for p, key in zip(places, keys, strict=True)
-                ],
-            )
-            for place, key in zip(places, keys, strict=True):
-                outcome = self._settle(place, key)
-                self.tournament.record(place, outcome.answer)
-                on_window(outcome)
-        self.log.finish(list(self._plans.values()))
+        plans = list(self._plans.values())
+        with self.log.judging(self.pool.query.dataset, self.pool.query.id):
+            tournament = Tournament(self.pool, self.protocol, len(self.rubric), self._planned())
+            self.log.begin(plans)
+            self._repeats.clear()
+            for places in tournament.rounds():
+                keys = [self._key(place) for place in places]
+                self.log.add_windows(self._row(place, key) for place, key in zip(places, keys, strict=True))
+                for place, key in zip(places, keys, strict=True):
+                    outcome = self._settle(place, key)
+                    tournament.record(place, outcome.answer)
+                    on_window(outcome)
+            self.log.finish(plans)
+
+    def _row(self, place: WindowPlace, key: str) -> tuple[int, str, int, bool, list[str], str]:
+        docnos = [self.documents[i].id for i in place.documents]
+        return self._plans[place.stage], place.phase, place.index, place.reversed, docnos, key
 
     def _planned(self) -> dict[tuple[str, str], list[tuple[int, ...]]]:
         """The windows that the log has planned for this pool, as indices into its sorted documents."""
-        index = {docno: i for i, docno in enumerate(sorted(document.id for document in self.pool.documents))}
+        index = {document.id: i for i, document in enumerate(self.documents)}
         return {
             (stage, phase): [tuple(index[docno] for docno in docnos) for docnos in windows]
             for stage, plan in self._plans.items()
@@ -107,8 +122,9 @@ class PoolRunner:
         outcome = self.log.outcome(key)
         if outcome.answer is not None or (outcome.failure and not self._again(outcome)):
             return outcome
-        documents = [self.tournament.documents[i] for i in place.documents]
-        for _ in range(ATTEMPTS):
+        documents = [self.documents[i] for i in place.documents]
+        again = self.retry_failed or outcome.failure in RETRIED
+        for _ in range(ATTEMPTS if again else ATTEMPTS - outcome.attempts):
             outcome = self._call(place.stage, documents, key)
             if outcome.answer is not None or outcome.failure in FINAL:
                 break
@@ -129,13 +145,19 @@ class PoolRunner:
             if stage == TOURNAMENT:
                 scored = self.judge.tournament(query, documents)
                 answer: Any = checked_scores(scored, query, documents)
-                raw = scored.raw
+                raw, note = scored.raw, _note(answer)
             else:
                 answered = self.judge.rubric(query, documents, self.rubric)
                 answer = checked_passes(answered, query, documents, self.rubric)
-                raw = answered.raw
+                raw, note = answered.raw, ""
         except JudgeFailure as failure:
             self.log.record(key, failure=failure.kind, raw=failure.raw, seconds=time.perf_counter() - start)
             return Outcome(None, failure.kind, 1)
-        self.log.record(key, answer=answer, raw=raw, seconds=time.perf_counter() - start)
+        self.log.record(key, answer=answer, note=note, raw=raw, seconds=time.perf_counter() - start)
         return Outcome(answer, "", 1)
+
+
+def _note(scores: Sequence[float]) -> str:
+    """What is odd about scores that count."""
+    beyond = sum(abs(score) > USUAL_SCORE for score in scores)
+    return f"{beyond} of {len(scores)} scores beyond {USUAL_SCORE:g} in size" if beyond else ""

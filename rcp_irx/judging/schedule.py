@@ -102,6 +102,9 @@ def adaptive_windows(
     ranked = np.asarray(order[:depth], dtype=int)
     values = boundary_values(theta[ranked], together[ranked[:-1], ranked[1:]])
     windows = list(planned[:count])
+    for window in windows:
+        held = np.isin(ranked, window)
+        values[held[:-1] & held[1:]] *= discount
     taken = np.zeros(len(ranked) - size + 1, dtype=bool)
     while len(windows) < count and not taken.all():
         sums = np.convolve(values, np.ones(size - 1), mode="valid")

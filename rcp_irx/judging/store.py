@@ -22,6 +22,11 @@ from rcp_irx.documents import Pool, Query
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.judging.rubric import Rubric
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 VERSION = 1
 _APPLICATION = 0x52435031  # "RCP1", so that another program's database is recognised
 _SCHEMA = """
@@ -34,14 +39,16 @@ CREATE TABLE pool_documents (
     columns TEXT NOT NULL, PRIMARY KEY (pool, rank)) WITHOUT ROWID;
 CREATE TABLE plans (
     id INTEGER PRIMARY KEY, pool INTEGER NOT NULL REFERENCES pools, stage TEXT NOT NULL, judge TEXT NOT NULL,
-    prompt TEXT NOT NULL, rubric TEXT NOT NULL, note TEXT NOT NULL, protocol TEXT NOT NULL, finished INTEGER NOT NULL,
+    prompt TEXT NOT NULL, rubric TEXT NOT NULL, note TEXT NOT NULL, protocol TEXT NOT NULL, turn INTEGER NOT NULL,
+    finished INTEGER NOT NULL,
     UNIQUE (pool, stage, judge, prompt, rubric));
 CREATE TABLE windows (
     plan INTEGER NOT NULL REFERENCES plans, phase TEXT NOT NULL, number INTEGER NOT NULL, reversed INTEGER NOT NULL,
     turn INTEGER NOT NULL, docnos TEXT NOT NULL, key TEXT NOT NULL,
     PRIMARY KEY (plan, phase, number, reversed)) WITHOUT ROWID;
 CREATE TABLE attempts (
-    key TEXT NOT NULL, attempt INTEGER NOT NULL, failure TEXT NOT NULL, answer TEXT NOT NULL, raw TEXT NOT NULL,
+    key TEXT NOT NULL, attempt INTEGER NOT NULL, failure TEXT NOT NULL, answer TEXT NOT NULL, note TEXT NOT NULL,
+    raw TEXT NOT NULL,
     at REAL NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (key, attempt)) WITHOUT ROWID;
 """
 
@@ -82,12 +89,21 @@ class JudgmentStore:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None):
-        self.path = None if path is None else os.fspath(path)
+        self.path = None if path is None or path in ("", ":memory:") else os.fspath(path)
         if self.path is not None and os.path.isdir(self.path):
             raise RCPError(f"{self.path} is a folder; a judgment log is one file")
         with self._named_errors():
             self._db = sqlite3.connect(self.path or ":memory:", timeout=60, isolation_level=None)
             self._open()
+        self._inode = None if self.path is None else os.stat(self.path).st_ino
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.path is None:
+            raise RCPError("a judgment log in memory cannot be copied or sent to another process; give it a path")
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["path"])  # type: ignore[misc]  # a copy is the same file, opened again
 
     def _open(self) -> None:
         application, version = (
@@ -119,6 +135,7 @@ class JudgmentStore:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction, committed at the end, so that what was written survives the process."""
+        self._refuse_moved()
         with self._named_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -127,6 +144,47 @@ class JudgmentStore:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+
+    def _refuse_moved(self) -> None:
+        """Stop before an answer goes into a file that nobody will find."""
+        inode = getattr(self, "_inode", None)
+        if self.path is not None and inode is not None:
+            try:
+                there = os.stat(self.path).st_ino
+            except OSError:
+                there = None
+            if there != inode:
+                raise RCPError(f"the judgment log {self.path} was moved, deleted or replaced while it was in use")
+
+    def _read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query."""
+        with self._named_errors():
+            return self._db.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def judging(self, dataset: str, qid: str) -> Iterator[None]:
+        """Hold a query's place in the log, so that two processes do not ask the same windows: the second waits.
+
+        The lock is the operating system's and ends with the process, however that ends. Without such locks (Windows),
+        or in memory, nothing is held.
+        """
+        if self.path is None or fcntl is None:
+            yield
+            return
+        place = int.from_bytes(hashlib.sha256(json.dumps([dataset, qid]).encode()).digest()[:6], "big")
+        with self._lock_file() as file:
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+            try:
+                yield
+            finally:
+                fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+    def _lock_file(self) -> Any:
+        with self._named_errors():
+            try:
+                return open(f"{self.path}.lock", "ab")
+            except OSError as error:
+                raise RCPError(f"{self.path}.lock cannot be written: {error.strerror}") from error
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -178,9 +236,9 @@ class JudgmentStore:
             for kind, text in [("prompt", prompt), ("rubric", rubric.to_json() if rubric is not None else "")]:
                 self._db.execute("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", (digest(text), kind, text))
             self._db.execute(
-                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, finished)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT (pool, stage, judge, prompt, rubric)"
-                " DO UPDATE SET protocol = excluded.protocol, finished = 0",
+                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, turn, finished)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0) ON CONFLICT (pool, stage, judge, prompt, rubric)"
+                " DO UPDATE SET protocol = excluded.protocol, note = excluded.note, finished = 0",
                 (pool, stage, judge, digest(prompt), rubric_digest, note, json.dumps(protocol)),
             )
             plan = self._db.execute(
@@ -189,8 +247,10 @@ class JudgmentStore:
             ).fetchone()[0]
         return int(plan)
 
-    def refuse_mixture(self, pool: Pool, judge: str, prompts: dict[str, str]) -> None:
-        """Refuse to judge a query again under another wording, prompt or document text: no fit could use both.
+    def refuse_mixture(self, pool: Pool, judge: str, prompts: dict[str, str], protocol: dict[str, Any]) -> None:
+        """Refuse to judge a query again under another wording, prompt, document text, window size or seed.
+
+        No fit could use both, or no schedule could go on where the other stopped.
 
         Raises
         ------
@@ -198,19 +258,22 @@ class JudgmentStore:
             Naming what differs from the judge's earlier answers for this query.
         """
         query, advice = pool.query, "use a new log (nothing was asked)"
-        rows = self._db.execute(
-            "SELECT DISTINCT p.id, p.question, l.stage, l.prompt FROM plans l JOIN pools p ON p.id = l.pool"
+        rows = self._read(
+            "SELECT DISTINCT p.id, p.question, l.stage, l.prompt, l.protocol FROM plans l JOIN pools p ON p.id = l.pool"
             " WHERE p.dataset = ? AND p.qid = ? AND l.judge = ? AND EXISTS"
             " (SELECT 1 FROM windows w JOIN attempts a ON a.key = w.key WHERE w.plan = l.id)",
             (query.dataset, query.id, judge),
-        ).fetchall()
+        )
         texts = {document.id: digest(document.text) for document in pool.documents}
-        for number, question, stage, prompt in rows:
+        for number, question, stage, prompt, planned in rows:
             if question != question_of(query):
                 raise RCPError(f"{query} was judged with another text, context or task in {self!r}; {advice}")
             if prompt != digest(prompts[stage]):
                 raise RCPError(f"{query} was judged with another {stage} prompt in {self!r}; {advice}")
-            earlier = self._db.execute("SELECT docno, text FROM pool_documents WHERE pool = ?", (number,))
+            for setting in ("size", "seed"):
+                if json.loads(planned)[setting] != protocol[setting]:
+                    raise RCPError(f"{query} was judged under a protocol of another {setting} in {self!r}; {advice}")
+            earlier = self._read("SELECT docno, text FROM pool_documents WHERE pool = ?", (number,))
             changed = [docno for docno, text in earlier if texts.get(docno, text) != text]
             if changed:
                 raise RCPError(
@@ -219,7 +282,7 @@ class JudgmentStore:
 
     def planned(self, plan: int) -> dict[str, list[tuple[str, ...]]]:
         """The windows planned so far, by phase in the order of their number, without reversals."""
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT phase, docnos FROM windows WHERE plan = ? AND reversed = 0 ORDER BY phase, number", (plan,)
         )
         found: dict[str, list[tuple[str, ...]]] = {}
@@ -227,17 +290,20 @@ class JudgmentStore:
             found.setdefault(phase, []).append(tuple(json.loads(docnos)))
         return found
 
-    def add_windows(self, turn: int, rows: Iterable[tuple[int, str, int, bool, Sequence[str], str]]) -> None:
-        """Store windows of plans: (plan, phase, number, reversed, docnos in the order shown, key), in one commit.
+    def begin(self, plans: Sequence[int]) -> None:
+        """Start a run of plans: windows written from now on are those that the protocol asks for."""
+        with self._writing():
+            self._db.executemany("UPDATE plans SET turn = turn + 1, finished = 0 WHERE id = ?", [(p,) for p in plans])
 
-        `turn` numbers the run of the plan: windows of the present turn are those that the protocol asks for.
-        """
+    def add_windows(self, rows: Iterable[tuple[int, str, int, bool, Sequence[str], str]]) -> None:
+        """Store windows of plans: (plan, phase, number, reversed, docnos in the order shown, key), in one commit."""
         with self._writing():
             self._db.executemany(
-                "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (plan, phase, number, reversed)"
+                "INSERT INTO windows VALUES (?1, ?2, ?3, ?4, (SELECT turn FROM plans WHERE id = ?1), ?5, ?6)"
+                " ON CONFLICT (plan, phase, number, reversed)"
                 " DO UPDATE SET turn = excluded.turn, docnos = excluded.docnos, key = excluded.key",
                 [
-                    (plan, phase, number, flip, turn, json.dumps(docnos), key)
+                    (plan, phase, number, flip, json.dumps(docnos), key)
                     for plan, phase, number, flip, docnos, key in rows
                 ],
             )
@@ -249,24 +315,25 @@ class JudgmentStore:
 
     def outcome(self, key: str) -> Outcome:
         """What is known of a window."""
-        rows = self._db.execute(
-            "SELECT failure, answer FROM attempts WHERE key = ? ORDER BY attempt", (key,)
-        ).fetchall()
+        rows = self._read("SELECT failure, answer FROM attempts WHERE key = ? ORDER BY attempt", (key,))
         answer = next((json.loads(answer) for failure, answer in rows if not failure), None)
         return Outcome(answer, rows[-1][0] if rows and answer is None else "", len(rows))
 
-    def record(self, key: str, *, answer: Any = None, failure: str = "", raw: str = "", seconds: float = 0.0) -> None:
-        """Store one attempt at a window and commit: its answer, or the class of its failure and what the judge said."""
+    def record(
+        self, key: str, *, answer: Any = None, failure: str = "", note: str = "", raw: Any = "", seconds: float = 0.0
+    ) -> None:
+        """Store one attempt at a window and commit: its answer, or the class of its failure and what the judge said.
+
+        `note` says what is odd about an answer that counts all the same.
+        """
+        text = "" if raw is None else raw if isinstance(raw, str) else repr(raw)
+        text = text.encode("utf-8", "backslashreplace").decode()  # half an emoji must not cost the answer
         with self._writing():
             self._db.execute(
-                "INSERT INTO attempts SELECT ?, coalesce(max(attempt), 0) + 1, ?, ?, ?, ?, ? FROM attempts"
+                "INSERT INTO attempts SELECT ?, coalesce(max(attempt), 0) + 1, ?, ?, ?, ?, ?, ? FROM attempts"
                 " WHERE key = ?",
-                (key, failure, json.dumps(answer), raw, time.time(), seconds, key),
+                (key, failure, json.dumps(answer), note, text, time.time(), seconds, key),
             )
-
-    def next_turn(self) -> int:
-        """A number for a run of plans, larger than all before."""
-        return int(self._db.execute("SELECT coalesce(max(turn), 0) + 1 FROM windows").fetchone()[0])
 
 
 def _plain(value: Any) -> Any:

@@ -280,6 +280,46 @@ def test_several_judges_or_rubrics_are_listed_and_can_be_chosen():
         log.calibrate(judge="nobody")
 
 
+@pytest.mark.parametrize(
+    ("leave_out", "left"),
+    [
+        ("q1", [["", "q1"]]),
+        ((key for key in ["q1"]), [["", "q1"]]),
+        ([("", "q1")], [["", "q1"]]),
+        ([("", "q1", "d003")], [["", "q1", "d003"]]),
+        ([("", "q1", f"d{i:03d}") for i in range(12)], [["", "q1"]]),
+    ],
+)
+def test_what_is_left_out_is_left_out_and_recorded(leave_out, left):
+    gains = judge_all([pool("q0", 12), pool("q1", 12)], ByText()).calibrate(leave_out=leave_out)
+    assert gains.metadata["left_out"] == left
+    assert len(gains) == (23 if len(left[0]) == 3 else 12)
+
+
+@pytest.mark.parametrize("key", ["q9", ("q0", "d000"), ("", "q0", "nowhere")])
+def test_leaving_out_what_is_not_there_is_refused(key):
+    with pytest.raises(RCPError, match=r"leave_out names .* which was not judged"):
+        judge_all([pool("q0", 12)], ByText()).calibrate(leave_out=[key])
+
+
+def test_datasets_are_chosen_by_whole_names():
+    log = judge_all([pool("q", 12, name) for name in ("a", "b", "ab")], ByText())
+    assert log.calibrate(datasets="ab").datasets == ["ab"]
+    with pytest.raises(RCPError, match="has no dataset 'zz'; it holds 'a', 'ab', 'b'"):
+        log.calibrate(datasets=["a", "zz"])
+
+
+def test_each_judge_has_a_pool_of_its_own_and_documents_left_behind_are_named():
+    other = ByText()
+    other.name = "another"
+    log = judge_all([pool("q", 15)], ByText())
+    judge_all([pool("q", 12)], other, log)
+    assert len(log.calibrate(judge="by-text")) == 15
+    judge_all([pool("q", 12)], ByText(), log)
+    with pytest.warns(RCPWarning, match=r"3 judged documents are not in their query's latest pool .*'d012'"):
+        assert len(log.calibrate(judge="by-text")) == 12
+
+
 def test_an_empty_log_is_refused(tmp_path):
     with pytest.raises(RCPError, match=r"empty\.judgments'\) has no judgments"):
         JudgmentLog(tmp_path / "empty.judgments").calibrate()

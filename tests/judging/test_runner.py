@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rcp_irx import (
@@ -195,6 +201,97 @@ def test_answers_that_no_judge_may_give_end_the_run(scores, message):
 def test_rubric_answers_of_the_wrong_kind_end_the_run(passes, message):
     with pytest.raises(RCPError, match=message):
         run(JudgmentLog(), Answering(passes=passes))
+
+
+def test_a_series_of_scores_is_read_by_its_index():
+    log, other = JudgmentLog(), JudgmentLog()
+    run(log, Answering(scores=lambda ds: pd.Series({d.id: len(d.text) / 10 for d in ds}).sort_values(ascending=False)))
+    run(other, Counting())
+    assert log.judged()[0].tournament == other.judged()[0].tournament
+
+
+@pytest.mark.parametrize("scores", [lambda ds: {1.0, 2.0}, lambda ds: 3.0, lambda ds: "scores"])
+def test_scores_that_are_no_list_are_refused(scores):
+    with pytest.raises(RCPError, match=r"query 'q': the judge's scores are .*; give a list in the order shown"):
+        run(JudgmentLog(), Answering(scores=scores))
+
+
+def test_half_an_emoji_in_a_raw_answer_costs_nothing():
+    class Raw(Counting):
+        def tournament(self, query, documents):
+            return dataclasses.replace(super().tournament(query, documents), raw="cut \ud83d")
+
+    log = JudgmentLog()
+    run(log, Raw())
+    assert sum(run(log, Counting()).values()) == 0
+
+
+def test_a_ranking_alone_is_kept_as_a_failure():
+    class Ranks(Counting):
+        def tournament(self, query, documents):
+            super().tournament(query, documents)
+            return TournamentAnswer(None, ranking=[d.id for d in documents])
+
+    log = JudgmentLog()
+    run(log, Ranks())
+    failures = log.failures()
+    assert set(failures["failure"]) == {"ranking_only"}
+    assert len(json.loads(failures["raw"][0])["ranking"]) == 10
+
+
+def test_attempts_of_a_stopped_run_count():
+    def fail(call):
+        return KeyboardInterrupt() if call == 2 else JudgeFailure("no_json")
+
+    log = JudgmentLog()
+    with pytest.raises(KeyboardInterrupt):
+        run(log, Counting(fail))
+    run(log, Counting(lambda call: JudgeFailure("no_json")))
+    assert log.windows()["attempts"].max() == 3
+
+
+def test_scores_between_five_and_ten_count_and_are_noted():
+    log = JudgmentLog()
+    run(log, Answering(scores=lambda ds: [7.0] + [0.0] * (len(ds) - 1)))
+    usage = log.usage().set_index("stage")
+    assert usage.loc["tournament", "noted"] == usage.loc["tournament", "answered"] == SMALL.counts(12).tournament
+    assert usage.loc["rubric", "noted"] == 0
+
+
+@pytest.mark.parametrize("setting", ["size", "seed"])
+def test_a_protocol_of_another_window_size_or_seed_needs_another_log(setting):
+    log = JudgmentLog()
+    run(log, Counting())
+    with pytest.raises(RCPError, match=f"another {setting} .*nothing was asked"):
+        run(log, Counting(), protocol=dataclasses.replace(SMALL, **{setting: 7}))
+
+
+def test_two_processes_on_one_log_ask_no_window_twice(tmp_path):
+    script = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from tests.judging.test_runner import Counting, pool, run
+from rcp_irx import JudgmentLog
+class Slow(Counting):
+    def _call(self, stage):
+        time.sleep(0.01)
+        super()._call(stage)
+print(sum(run(JudgmentLog(sys.argv[2]), Slow(), pool(30)).values()))
+"""
+    command = [sys.executable, "-c", script, str(Path(__file__).parents[2]), str(tmp_path / "a.judgments")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    calls = [int(process.communicate()[0]) for process in both]
+    counts = SMALL.counts(30)
+    assert sum(calls) == counts.tournament + counts.rubric
+    assert JudgmentLog(tmp_path / "a.judgments").judged()[0].planned == sum(calls)
+
+
+def test_a_log_that_is_deleted_while_it_is_used_stops_the_run(tmp_path):
+    log = JudgmentLog(tmp_path / "a.judgments")
+    run(log, Counting())
+    (tmp_path / "a.judgments").unlink()
+    with pytest.raises(RCPError, match="was moved, deleted or replaced"):
+        run(log, Counting(), pool(13))
 
 
 def test_a_score_beyond_ten_is_no_answer():

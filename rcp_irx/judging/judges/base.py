@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from rcp_irx.documents import Document, Query
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.judging.rubric import Rubric
 
 LARGEST_SCORE = 10.0
-"""A score beyond this size (the prompt's range ends at 5) is no answer."""
+"""A score beyond this size is no answer."""
+
+USUAL_SCORE = 5.0
+"""Where the range ends that judges are told of; a score beyond it counts and is noted in the log."""
 
 RETRIED = ("transport", "rate_limited")
 """Failures of the way to the judge, not of its answer: asked again by every later run."""
@@ -33,9 +40,12 @@ class JudgeFailure(Exception):
     """
 
     def __init__(self, kind: str, raw: str = ""):
-        super().__init__(f"{kind}: {raw[:200]}" if raw else kind)
+        if not isinstance(kind, str) or not kind:
+            raise RCPError(f"a JudgeFailure needs a kind, such as 'refused'; it is {kind!r}")
+        text = raw if isinstance(raw, str) else repr(raw)
+        super().__init__(f"{kind}: {text[:200]}" if text else kind)
         self.kind = kind
-        self.raw = raw
+        self.raw = text
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,9 @@ class RubricAnswer:
 
 class Judge:
     """Base class of judges: give it a `name` and the two methods.
+
+    An answer may depend on the texts that are shown and on nothing else: the log finds answers again by the texts, not
+    by ids.
 
     Attributes
     ----------
@@ -112,12 +125,14 @@ def checked_scores(answer: TournamentAnswer, query: Query, documents: Sequence[D
     JudgeFailure
         "ranking_only" where there are no scores; "schema" for a score beyond 10 in size.
     """
+    if not isinstance(answer, TournamentAnswer):
+        raise RCPError(f"{query}: the judge gave {type(answer).__name__}, not a TournamentAnswer")
     if answer.scores is None:
-        raise JudgeFailure("ranking_only", answer.raw)
+        raise JudgeFailure("ranking_only", json.dumps({"ranking": list(answer.ranking or []), "raw": answer.raw}))
     values = _in_order(answer.scores, "score", query, documents)
     scores = []
     for document, value in zip(documents, values, strict=True):
-        if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        if isinstance(value, (bool, np.bool_, str)) or not isinstance(value, (Real, np.number)):
             raise RCPError(f"{query}: the judge scored document {document.id!r} with {value!r}, which is no number")
         score = float(value)
         if not math.isfinite(score):
@@ -139,16 +154,22 @@ def checked_passes(
     RCPError
         Answers for other documents or another number of criteria, or values that are not yes or no.
     """
+    if not isinstance(answer, RubricAnswer):
+        raise RCPError(f"{query}: the judge gave {type(answer).__name__}, not a RubricAnswer")
     rows = _in_order(answer.passes, "rubric answer", query, documents)
     passes = []
     for document, row in zip(documents, rows, strict=True):
+        if isinstance(row, str) or not isinstance(row, (Sequence, np.ndarray)):
+            raise RCPError(
+                f"{query}: the judge answered document {document.id!r} with {row!r}, not with one yes or no each"
+            )
         values = list(row)
         if len(values) != len(rubric):
             raise RCPError(
                 f"{query}: the judge answered {len(values)} criteria for document {document.id!r};"
                 f" the rubric has {len(rubric)}"
             )
-        wrong = [value for value in values if value not in (True, False)]
+        wrong = [v for v in values if not isinstance(v, (bool, np.bool_, int, np.integer)) or v not in (0, 1)]
         if wrong:
             raise RCPError(f"{query}: the judge answered {wrong[0]!r} for document {document.id!r}, not yes or no")
         passes.append([bool(value) for value in values])
@@ -158,12 +179,17 @@ def checked_passes(
 def _in_order(values: Any, what: str, query: Query, documents: Sequence[Document]) -> list[Any]:
     """The judge's values in the order in which the documents were shown."""
     shown = [document.id for document in documents]
-    if isinstance(values, Mapping):
+    if hasattr(values, "keys") and hasattr(values, "__getitem__"):  # a dict, or a pandas Series indexed by docno
+        values = {key: values[key] for key in values.keys()}  # noqa: SIM118  (a Series iterates its values)
         others, absent = set(values) - set(shown), set(shown) - set(values)
         if others or absent:
             parts = [f"none for {examples(absent)}"] * bool(absent) + [f"some for {examples(others)}"] * bool(others)
             raise RCPError(f"{query}: the judge's {what}s are not for the documents shown: {', '.join(parts)}")
         return [values[docno] for docno in shown]
+    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
+        raise RCPError(
+            f"{query}: the judge's {what}s are {type(values).__name__}; give a list in the order shown, or a dict"
+        )
     given = list(values)
     if len(given) != len(shown):
         raise RCPError(f"{query}: the judge gave {len(given)} {what}s for {len(shown)} documents ({examples(shown)})")

@@ -82,7 +82,15 @@ class SimulatedJudge(Judge):
         p = 1.0 / (1.0 + np.exp(-self._gamma * (ability - self._beta)))
         return RubricAnswer((self._generator("rubric", query, documents).random(p.shape) < p).tolist())
 
+    def _refuse_equal_texts(self, query: Query, documents: Sequence[Document]) -> None:
+        """Answers are found again by text, so documents of known ability must differ in it."""
+        if len({document.text for document in documents}) < len(documents):
+            raise RCPError(
+                f"{query}: a simulated judge needs documents whose texts differ (their ids would do as texts)"
+            )
+
     def _ability(self, query: Query, documents: Sequence[Document]) -> np.ndarray:
+        self._refuse_equal_texts(query, documents)
         try:
             return np.array([self._abilities[query.dataset, query.id, document.id] for document in documents])
         except KeyError as error:
