@@ -1,6 +1,6 @@
 """Label a candidate pool and evaluate with RCP-nDCG: the whole path, to copy from.
 
-Run it with: pip install 'rcp-irx[demo]' && python examples/quickstart.py
+Run it from a clone: pip install -e '.[demo]' && python examples/quickstart.py
 """
 
 import tempfile

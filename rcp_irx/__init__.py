@@ -1,4 +1,4 @@
-"""The public names, resolved on first use (PEP 562); importing the package registers the measures with ir_measures.
+"""LLM preferences as calibrated relevance gains for IR evaluation: the public names; importing registers the measures.
 
 Nothing heavy loads here: numpy, pandas and the frameworks arrive with the name that needs them.
 """

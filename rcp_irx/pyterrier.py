@@ -93,6 +93,10 @@ class RCPJudge(pt.Transformer):
         super().__init__()
         if not isinstance(judge, Judge):
             raise RCPError(f"judge must be a Judge such as LexicalJudge(), not {judge!r}")
+        if not isinstance(protocol, Protocol):
+            raise RCPError(f"protocol must be FULL, REDUCED or another Protocol, not {protocol!r}")
+        if rubric is not None and not isinstance(rubric, Rubric):
+            raise RCPError(f"rubric must be a Rubric, such as Rubric.load('mine.toml'), not {rubric!r}")
         if not isinstance(judge.name, str) or not judge.name:
             raise RCPError(
                 f"{type(judge).__name__} has no name; it must tell the model and every setting that changes answers"

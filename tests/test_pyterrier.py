@@ -168,6 +168,20 @@ def test_a_judge_that_costs_money_needs_a_log_and_every_judge_a_name(tmp_path):
         RCPJudge(judge, tmp_path / "paid.judgments")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"judge": LexicalJudge}, "judge must be a Judge"),
+        ({"judge": "gpt"}, "judge must be a Judge"),
+        ({"judge": LexicalJudge(), "protocol": "REDUCED"}, "protocol must be FULL, REDUCED"),
+        ({"judge": LexicalJudge(), "rubric": "mine.toml"}, r"rubric must be a Rubric, such as Rubric\.load"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named_at_once(arguments, message):
+    with pytest.raises(RCPError, match=message):
+        RCPJudge(**arguments)
+
+
 def test_documents_that_no_valid_window_holds_rank_last_with_a_warning():
     class Blind(LexicalJudge):
         def tournament(self, query, documents):

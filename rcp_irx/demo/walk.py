@@ -66,7 +66,7 @@ def _walk(folder: str, kept: bool, say: Callable[[str], None]) -> pd.DataFrame:
     earlier = int(judge.log.usage()["calls"].sum())
     judged = (pool >> judge)(topics)
     calls = int(judge.log.usage()["calls"].sum()) - earlier
-    say(f"Pool: {len(judged)} candidates, fused from {len(systems)} retrievers, with every positive label.")
+    say(f"Pools: {len(judged)} pairs of topic and passage, fused from {len(systems)} rankers, every positive included.")
     say(f"Judge: {judge.judge.name}; {calls} windows asked{f', {earlier} were in the log' if earlier else ''}.")
 
     gains = judge.log.calibrate()
@@ -87,7 +87,7 @@ def _walk(folder: str, kept: bool, say: Callable[[str], None]) -> pd.DataFrame:
         eval_metrics=[nDCG @ 10, RCPnDCG @ 10],
         names=list(systems),
     )
-    say("nDCG reads the labels, RCPnDCG the gains:")
+    say("nDCG reads the labels, RCPnDCG the gains. The judge is lexical as the rankers are, so RCPnDCG is high:")
     say(table.to_string(index=False, float_format="%.4f"))
     say("")
     say("A lexical stand-in judged here, not a language model: these gains show the path, not which system is better.")

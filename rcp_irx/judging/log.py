@@ -262,6 +262,8 @@ class JudgmentLog(JudgmentStore):
         datasets = self._datasets(datasets)
         judged = self.judged(datasets=datasets, judge=judge, rubric=wanted)
         plans = [plan for found in self._plans(datasets, judge, wanted).values() for plan in found]
+        if not self._read("SELECT 1 FROM plans LIMIT 1"):
+            raise RCPError(f"{self!r} is empty: judge a pool first, with RCPJudge(judge, log=...)")
         if not plans:
             held = (
                 f"it holds judge {examples(p.judge for found in self._plans(None, None, None).values() for p in found)}"

@@ -321,7 +321,7 @@ def test_each_judge_has_a_pool_of_its_own_and_documents_left_behind_are_named():
 
 
 def test_an_empty_log_is_refused(tmp_path):
-    with pytest.raises(RCPError, match=r"empty\.judgments'\) has no judgments"):
+    with pytest.raises(RCPError, match=r"empty\.judgments'\) is empty: judge a pool first"):
         JudgmentLog(tmp_path / "empty.judgments").calibrate()
 
 

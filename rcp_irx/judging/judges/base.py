@@ -79,7 +79,7 @@ class Judge:
     name : str
         The model and every setting that can change an answer. It is part of each window's key in the log.
     paid : bool
-        Whether answers cost money or days; such a judge needs a log on disk.
+        Whether answers cost money or much time; such a judge needs a log on disk.
     note : str
         A caution that every gain table made with this judge carries.
     """
@@ -89,7 +89,11 @@ class Judge:
     note: str = ""
 
     def prompt(self, stage: str) -> str:
-        """What a stage ("tournament" or "rubric") asks beside query, documents and rubric: part of a window's key."""
+        """The text that a stage ("tournament" or "rubric") sends beside query, documents and rubric.
+
+        It is part of every window's key. The default is empty: return the prompt here, or put its version in `name`;
+        otherwise a changed prompt goes unnoticed and old answers are reused.
+        """
         return ""
 
     def tournament(self, query: Query, documents: Sequence[Document]) -> TournamentAnswer:
