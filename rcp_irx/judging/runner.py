@@ -31,8 +31,11 @@ ATTEMPTS = 3
 
 def refuse_mixture(pool: Pool, judge: Judge, protocol: Protocol, log: JudgmentStore) -> None:
     """Refuse a pool that the log holds under another wording, prompt, document text, window size or seed."""
-    prompts = {stage: judge.prompt(stage) for stage in (TOURNAMENT, RUBRIC)}
-    log.refuse_mixture(pool, judge.name, prompts, protocol.describe())
+    log.refuse_mixture(pool, judge.name, _prompts(judge), protocol.describe())
+
+
+def _prompts(judge: Judge) -> dict[str, str]:
+    return {stage: judge.prompt(stage) for stage in (TOURNAMENT, RUBRIC)}
 
 
 class PoolRunner:
@@ -63,7 +66,7 @@ class PoolRunner:
     ):
         self.pool, self.judge, self.rubric, self.protocol = pool, judge, rubric, protocol
         self.log, self.retry_failed = log, retry_failed
-        self._prompts = {stage: judge.prompt(stage) for stage in (TOURNAMENT, RUBRIC)}
+        self._prompts = _prompts(judge)
         settings = protocol.describe()
         refuse_mixture(pool, judge, protocol, log)
         number = log.add_pool(pool)
