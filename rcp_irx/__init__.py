@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from rcp_irx._version import __version__
 from rcp_irx.errors import MissingExtra, RCPError, RCPWarning
-from rcp_irx.evaluation.measures import RCPnDCG
+from rcp_irx.evaluation.measures import (
+    RCPDCG,
+    RCPERR,
+    CountnDCG,
+    RawBTnDCG,
+    RCPBest,
+    RCPGain,
+    RCPJudged,
+    RCPnDCG,
+    RCPRecall,
+)
 
 if TYPE_CHECKING:
     from rcp_irx.documents import Document, Query
-    from rcp_irx.gains import GainTable, register_gains
+    from rcp_irx.gains import GainTable
     from rcp_irx.judging.judges.base import Judge, JudgeFailure, RubricAnswer, TournamentAnswer
     from rcp_irx.judging.judges.lexical import LexicalJudge
     from rcp_irx.judging.judges.simulated import SimulatedJudge
@@ -22,12 +32,13 @@ if TYPE_CHECKING:
     from rcp_irx.judging.protocol import FULL, REDUCED, Protocol
     from rcp_irx.judging.rubric import Criterion, Rubric
     from rcp_irx.pyterrier import RCPJudge, RRFPool
+    from rcp_irx.registry import register_gains
 
 _HOMES = {
     "Document": "documents",
     "Query": "documents",
     "GainTable": "gains",
-    "register_gains": "gains",
+    "register_gains": "registry",
     "Judge": "judging.judges.base",
     "JudgeFailure": "judging.judges.base",
     "RubricAnswer": "judging.judges.base",
@@ -46,7 +57,10 @@ _HOMES = {
 
 __all__ = [
     "FULL",
+    "RCPDCG",
+    "RCPERR",
     "REDUCED",
+    "CountnDCG",
     "Criterion",
     "Document",
     "GainTable",
@@ -57,11 +71,16 @@ __all__ = [
     "MissingExtra",
     "Protocol",
     "Query",
+    "RCPBest",
     "RCPError",
+    "RCPGain",
     "RCPJudge",
+    "RCPJudged",
+    "RCPRecall",
     "RCPWarning",
     "RCPnDCG",
     "RRFPool",
+    "RawBTnDCG",
     "Rubric",
     "RubricAnswer",
     "SimulatedJudge",

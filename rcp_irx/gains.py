@@ -10,6 +10,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from rcp_irx._version import __version__
 from rcp_irx.calibration import centre, count_gain, gain
 from rcp_irx.documents import with_keys, with_labels
 from rcp_irx.errors import RCPError, RCPWarning, examples
-from rcp_irx.storage import INDEX, normal, read_folder, write_folder
+from rcp_irx.storage import normal, read_folder, write_folder
 
 if TYPE_CHECKING:
-    from ir_measures import Measure
+    pass
 
 KEYS = ["dataset", "qid", "docno"]
 DOCUMENT_COLUMNS = [*KEYS, "gain", "theta", "bt", "n", "pool_rank", "excluded"]
@@ -30,8 +31,18 @@ QUERY_COLUMNS = ["dataset", "qid", "query", "tau", "alpha"]
 CRITERION_COLUMNS = ["id", "name", "question", "gamma", "beta"]
 PT_META = {"type": "rcp_gains", "format": "rcp_irx", "package_hint": "rcp-irx"}
 
-_registered: dict[str, GainTable] = {}
-_loaded: dict[str, tuple[int, GainTable]] = {}
+
+class _BoundMeasure:
+    """`table.RCPnDCG`: the measure of that name bound to the table, as in `eval_metrics=[table.RCPnDCG @ 10]`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, table: GainTable | None, owner: type) -> Any:
+        from rcp_irx.evaluation import measures  # the framework's measures load only when asked for
+
+        measure = getattr(measures, self.name)
+        return measure if table is None else measure(gains=table)
 
 
 class GainTable:
@@ -61,10 +72,19 @@ class GainTable:
 
     Notes
     -----
-    Scores of different fits are not comparable. Derived tables (`select`, `exclude`) keep the fit id and say in
-    their `label`
-    what was done.
+    Scores of different fits are not comparable. Derived tables (`select`, `exclude`) keep the fit id and say in their
+    `label` what was done. `table.RCPnDCG` and its like are the measures of those names, bound to the table.
     """
+
+    RCPnDCG = _BoundMeasure()
+    CountnDCG = _BoundMeasure()
+    RawBTnDCG = _BoundMeasure()
+    RCPJudged = _BoundMeasure()
+    RCPGain = _BoundMeasure()
+    RCPDCG = _BoundMeasure()
+    RCPRecall = _BoundMeasure()
+    RCPERR = _BoundMeasure()
+    RCPBest = _BoundMeasure()
 
     def __init__(
         self,
@@ -128,12 +148,20 @@ class GainTable:
 
     @property
     def scored(self) -> pd.DataFrame:
-        """What evaluation reads: `dataset, qid, docno, gain, excluded, pool_rank`; excluded documents in no pool too.
+        """What evaluation reads: `dataset, qid, docno`, the gains, `excluded, pool_rank`.
 
-        These have NaN for gain and pool rank.
+        The gains are `gain` (Eq. 4), `count_gain` (Eq. 5), `weighted_count_gain` (Prop. I.3) and `raw_bt_gain` (B.1).
+        Excluded documents that are in no pool follow, with NaN for gains and pool rank.
         """
-        rows = self._documents[[*KEYS, "gain", "excluded", "pool_rank"]]
+        return self._scored.copy()
+
+    @cached_property
+    def _scored(self) -> pd.DataFrame:
+        rows = self._documents[KEYS].assign(**self._gain_columns())
         return pd.concat([rows, self._outside.assign(excluded=True)], ignore_index=True) if len(self._outside) else rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_scored"}
 
     @property
     def fit_id(self) -> str:
@@ -154,13 +182,6 @@ class GainTable:
     def passes(self) -> np.ndarray:
         """Pass counts, (documents, criteria)."""
         return self._documents[list(self._criteria["id"])].to_numpy(dtype=float)
-
-    @property
-    def RCPnDCG(self) -> Measure:
-        """`RCPnDCG` bound to these gains: `pt.Experiment(..., eval_metrics=[table.RCPnDCG @ 10])`."""
-        from rcp_irx.evaluation.measures import RCPnDCG  # the framework's measures load only when asked for
-
-        return RCPnDCG(gains=self)
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -242,16 +263,15 @@ class GainTable:
         Parameters
         ----------
         labels : DataFrame, optional
-            Qrels (`qid, docno, label`) to join: a pool document without a label gets -1 (TREC's unjudged), a
-            labelled document
-            outside the pool keeps NaN gains. Without it, the label is the number of criteria whose difficulty lies
-            at or below the document's ability.
+            Qrels (`qid, docno, label`) to join: a pool document without a label gets -1 (TREC's unjudged), a labelled
+            document outside the pool keeps NaN gains. Without it, the label is the number of criteria whose difficulty
+            lies at or below the document's ability.
 
         Returns
         -------
         DataFrame
-            `qid, docno, label, gain, count_gain` (Eq. 5), `raw_bt_gain` (B.1), `excluded, pool_rank` (NaN outside
-            the pool), and `dataset` where the table holds several.
+            `qid, docno, label, gain, count_gain` (Eq. 5), `weighted_count_gain` (Prop. I.3), `raw_bt_gain` (B.1),
+            `excluded, pool_rank` (NaN outside the pool), and `dataset` where the table holds several.
 
         Raises
         ------
@@ -263,7 +283,7 @@ class GainTable:
         shared = self._queries["qid"][self._queries["qid"].duplicated()]
         if len(shared):
             raise RCPError(f"query ids occur in two datasets: {examples(shared)}; use .select(dataset).qrels(...)")
-        frame = self._documents[KEYS].assign(**self._gain_columns())
+        frame = self._scored.head(len(self)).copy()
         if labels is None:
             difficulty = self._criteria["beta"].to_numpy(dtype=float)
             level = (difficulty <= self._documents["theta"].to_numpy(dtype=float)[:, None]).sum(axis=1)
@@ -278,9 +298,11 @@ class GainTable:
         table, criteria = self._documents, self._criteria
         gamma, beta = criteria["gamma"].to_numpy(dtype=float), criteria["beta"].to_numpy(dtype=float)
         codes = pd.factorize(pd.MultiIndex.from_frame(table[KEYS[:2]]))[0]
+        placements = table["n"].to_numpy(dtype=float)
         return {
             "gain": table["gain"].to_numpy(dtype=float),
-            "count_gain": count_gain(self.passes, table["n"].to_numpy(dtype=float)),
+            "count_gain": count_gain(self.passes, placements),
+            "weighted_count_gain": count_gain(self.passes, placements, gamma),
             "raw_bt_gain": gain(centre(table["bt"].to_numpy(dtype=float), codes), gamma, beta),
             "excluded": table["excluded"].to_numpy(dtype=bool),
             "pool_rank": table["pool_rank"].to_numpy(dtype=np.int64),
@@ -355,32 +377,6 @@ class GainTable:
         raise RCPError(
             f"the table holds the datasets {examples(self.datasets)}: give {what} a 'dataset' column, or .select one"
         )
-
-
-def register_gains(name: str, table: GainTable) -> None:
-    """Let measures find a table by name: `RCPnDCG(gains="dl19") @ 10`."""
-    _registered[name] = table
-
-
-def resolve_gains(name: str) -> GainTable:
-    """The table registered under a name, or else saved at that path; a folder is read once until it is written anew.
-
-    Raises
-    ------
-    RCPError
-        If it is neither.
-    """
-    if name in _registered:
-        return _registered[name]
-    if not os.path.isdir(name):
-        raise RCPError(
-            f"{name!r} is neither a gain folder nor one of the registered gains ({examples(_registered) or 'none'})"
-        )
-    index = os.path.abspath(os.path.join(name, INDEX))
-    written = os.stat(index).st_mtime_ns if os.path.exists(index) else 0
-    if _loaded.get(index, (-1, None))[0] != written:
-        _loaded[index] = written, GainTable.load(name)
-    return _loaded[index][1]
 
 
 def _with(frame: pd.DataFrame, columns: list[str], what: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 
 from rcp_irx import GainTable, RCPError, RCPnDCG, RCPWarning, register_gains
 from rcp_irx.evaluation import ndcg
-from rcp_irx.gains import resolve_gains
+from rcp_irx.registry import resolve_gains
 
 pytestmark = pytest.mark.quick
 

@@ -64,6 +64,14 @@ class Pools:
         there = (document >= 0) & (np.append(self._key, -1)[place] == key)
         return np.where(there, place, -1)
 
+    @cached_property
+    def largest_gain(self) -> np.ndarray:
+        """The largest gain of each query's documents that are not excluded, shape (Q,); 0 where there is none."""
+        rated = ~np.isnan(self.gain) & ~self.excluded
+        largest = np.zeros(len(self.queries))
+        np.maximum.at(largest, self.query[rated], self.gain[rated])
+        return largest
+
     def per_query(self, chosen: np.ndarray) -> np.ndarray:
         """How many of the chosen documents (bool, shape (D,)) each query has, shape (Q,)."""
         return np.bincount(self.query[chosen], minlength=len(self.queries))
@@ -90,27 +98,46 @@ class Run:
         return as_objects(self.docno[rows])
 
 
-def read_pools(gains: GainsInput, excluded: ExcludedInput | None = None) -> Pools:
+def read_pools(
+    gains: GainsInput,
+    excluded: ExcludedInput | None = None,
+    *,
+    column: str = "gain",
+    ignore_identical_ids: bool = False,
+) -> Pools:
     """The judged pools of a frame, a nested dict or a gain table.
+
+    Parameters
+    ----------
+    column : str
+        The gains' column in a frame.
+    ignore_identical_ids : bool
+        Whether a document whose id is its query's is excluded.
 
     Raises
     ------
     RCPError
-        Missing columns or ids; negative or infinite gains; a query whose every gain is NaN; two gains for one document.
+        Missing columns or ids; negative or infinite gains; NaN in a dict; a query whose every gain is NaN; two gains
+        for one document.
     """
-    frame, empty = _gains_frame(gains)
+    frame, empty = _gains_frame(gains, column)
     codes, keys = query_keys(frame, "gains")
     queries = sorted({*keys, *(("", qid) for qid in empty)})
     place = {key: i for i, key in enumerate(queries)}
     query = np.array([place[key] for key in keys], dtype=np.int64)[codes]
     docno = as_objects(texts(frame, "docno", "gains"))
-    gain = floats(frame, "gain", "gains")
+    gain = floats(frame, column, "gains")
+    if isinstance(gains, Mapping):
+        _refuse_nan(queries, query, docno, gain)
     _refuse_bad_gains(queries, query, docno, gain)
     marked = flags(frame, "excluded", "gains")
     pool_rank = floats(frame, "pool_rank", "gains") if "pool_rank" in frame.columns else None
     listed = 0
-    if excluded is not None:
-        more_queries, more_docnos = _excluded_pairs(excluded, queries)
+    more_queries, more_docnos = _excluded_pairs({} if excluded is None else excluded, queries)
+    if ignore_identical_ids:
+        more_queries = np.append(more_queries, np.arange(len(queries)))
+        more_docnos = np.append(more_docnos, np.array([qid for _, qid in queries], dtype=object))
+    if len(more_queries):
         listed = len(more_queries)
         query, docno = np.append(query, more_queries), np.append(docno, more_docnos)
         gain, marked = np.append(gain, np.full(listed, np.nan)), np.append(marked, np.ones(listed, dtype=bool))
@@ -118,10 +145,10 @@ def read_pools(gains: GainsInput, excluded: ExcludedInput | None = None) -> Pool
     return _distinct(queries, query, docno, gain, marked, pool_rank, listed)
 
 
-def _gains_frame(gains: GainsInput) -> tuple[pd.DataFrame, list[str]]:
+def _gains_frame(gains: GainsInput, column: str) -> tuple[pd.DataFrame, list[str]]:
     """The gains as a frame, and the ids of queries whose pool is empty."""
     if isinstance(gains, Mapping):
-        return flat(gains, "gain", "gains")
+        return flat(gains, column, "gains")
     frame = gains if isinstance(gains, pd.DataFrame) else rows_of(gains)
     if not isinstance(frame, pd.DataFrame):
         raise RCPError(f"gains must be a frame, a dict of dicts or a GainTable, not {type(gains).__name__}")
@@ -129,8 +156,16 @@ def _gains_frame(gains: GainsInput) -> tuple[pd.DataFrame, list[str]]:
 
 
 def rows_of(table: Any) -> pd.DataFrame | None:
-    """A gain table's rows, with the excluded documents that are in no pool where it knows such."""
-    return getattr(table, "scored", getattr(table, "documents", None))
+    """A gain table's rows for evaluation; None where it is no gain table."""
+    return getattr(table, "scored", None)
+
+
+def _refuse_nan(queries: list[QueryKey], query: np.ndarray, docno: np.ndarray, gain: np.ndarray) -> None:
+    """A dict names the documents that have a gain, and need not name others."""
+    wrong = np.flatnonzero(np.isnan(gain))[:3]
+    if len(wrong):
+        found = examples((queries[query[row]][1], docno[row]) for row in wrong)
+        raise RCPError(f"the dict of gains holds NaN for query, document {found}; leave out what has no gain")
 
 
 def _refuse_bad_gains(queries: list[QueryKey], query: np.ndarray, docno: np.ndarray, gain: np.ndarray) -> None:
@@ -254,8 +289,14 @@ def _distinct(
         None if pool_rank is None else np.fmin.reduceat(pool_rank[order], first),
     )
     if differs.any():
-        conflicting = np.logical_or.reduceat(differs, first)
-        raise RCPError(f"two different gains for one document: query, document {pools.name(conflicting)}")
+        first_gain = reference[np.flatnonzero(differs)][:3]
+        other_gain = ordered[differs][:3]
+        rows = np.cumsum(new)[differs][:3] - 1
+        found = examples(
+            (queries[pools.query[row]][1], documents[pools.document[row]], float(one), float(two))
+            for row, one, two in zip(rows, first_gain, other_gain, strict=True)
+        )
+        raise RCPError(f"two different gains for one document; query, document, gains: {found}")
     return pools
 
 

@@ -272,8 +272,11 @@ def test_scores_closer_than_single_precision_tie_in_trec_eval_only() -> None:
 
 
 def test_document_without_a_gain_counts_nothing_and_keeps_its_rank() -> None:
-    value = ndcg({"q": {"x": 2.0, "a": 1.0}}, {"q": {"a": 0.5, "x": math.nan}})["q"]
-    assert value == pytest.approx(1 / math.log2(3))
+    gains = frame([["q", "a", 0.5], ["q", "x", math.nan]], "qid docno gain")
+    assert ndcg({"q": {"x": 2.0, "a": 1.0}}, gains)["q"] == pytest.approx(1 / math.log2(3))
+    assert ndcg({"q": {"z": 2.0, "a": 1.0}}, gains)["q"] == pytest.approx(1 / math.log2(3))
+    with pytest.raises(RCPError, match=r"dict of gains holds NaN for query, document \('q', 'x'\)"):
+        ndcg({"q": {"a": 1.0}}, {"q": {"a": 0.5, "x": math.nan}})
 
 
 def test_document_ranked_twice_counts_once_at_its_best_rank() -> None:
@@ -300,7 +303,7 @@ def test_same_gain_twice_is_fine_and_two_gains_are_refused() -> None:
     gains = frame([["q", "a", 0.5], ["q", "a", 0.5], ["q", "b", 0.25]], "qid docno gain")
     assert ndcg({"q": {"a": 2.0, "b": 1.0}}, gains)["q"] == 1.0
     gains.loc[1, "gain"] = 0.75
-    with pytest.raises(RCPError, match=r"two different gains for one document.*\('q', 'a'\)"):
+    with pytest.raises(RCPError, match=r"two different gains for one document.*\('q', 'a', 0.5, 0.75\)"):
         ndcg({"q": {"a": 1.0}}, gains)
 
 
