@@ -231,6 +231,7 @@ def to_qrels(gains: Gains, name: str | None = None, *, column: str = "gain") -> 
     empty = [qid for qid, documents in nested.items() if not documents]
     if not nested or empty:
         raise RCPError(f"no gain to make qrels of{f' for query {examples(empty)}' if empty else ''}")
+    _refuse_ids_that_ranx_cuts(source)
     qrels = ranx.Qrels(name=name)
     qrels.qrels, qrels.sorted = ranx.Run(nested).run, True  # a Run keeps floats, and is built like Qrels
     return qrels
@@ -248,9 +249,7 @@ def _parsed(name: str) -> tuple[Metric, int | None] | None:
     found = re.fullmatch(r"(\w+)(?:@(.*))?", name)
     if found is None or found[1] not in METRICS:
         if name.startswith(tuple(METRICS)):
-            raise RCPError(
-                f"{name!r} is no metric; write one of {', '.join(METRICS)}, with @k where a cutoff is wanted"
-            )
+            raise RCPError(f"{name!r} is no metric; write {', '.join(METRICS)}, with @k where a cutoff is wanted")
         return None
     if found[2] is not None and not found[2].isdecimal():
         raise RCPError(f"{name!r}: the cutoff must be a whole number >= 1")
@@ -332,15 +331,16 @@ def _top(run: RanxRun, pools: Pools, option: Options) -> tuple[Ranked, Run]:
     if isinstance(run, ranx.Run) and option.cutoff is not None and option.unjudged != "condensed":
         places = option.cutoff + int(pools.per_query(pools.excluded).max(initial=0))
     for depth in dict.fromkeys([places, None]):
-        rows = read_run(run if isinstance(run, Mapping) else _unpacked(run, depth), pools)
+        rows = read_run(run if isinstance(run, Mapping) else _unpacked(run, depth, pools), pools)
         top = ranked(rows, pools, option.cutoff, option.ties, option.unjudged)
         if top.judged.any():
             break
     return top, rows
 
 
-def _unpacked(run: ranx.Run, depth: int | None) -> dict[str, dict[str, float]]:
+def _unpacked(run: ranx.Run, depth: int | None, pools: Pools) -> dict[str, dict[str, float]]:
     """The first documents of each query, with all that tie with the last, in the order in which ranx keeps them."""
+    _refuse_ids_that_ranx_cuts(pools)
     columns = run.to_typed_list()  # of each query: hashed ids and scores, best first
     nested = {}
     for (qid, documents), column in zip(run.run.items(), columns, strict=True):
@@ -355,6 +355,15 @@ def _unpacked(run: ranx.Run, depth: int | None) -> dict[str, dict[str, float]]:
             size = int(np.count_nonzero(scores >= scores[depth - 1]))
         nested[qid] = dict(islice(documents.items(), size))
     return nested
+
+
+def _refuse_ids_that_ranx_cuts(pools: Pools) -> None:
+    lost = [docno for docno in pools.documents if not docno.isascii() and max(docno) > "\uffff"]
+    if lost:
+        raise RCPError(
+            f"ranx cuts characters beyond U+FFFF off document ids, so {examples(lost)} would not be found; "
+            "give run and gains as dicts"
+        )
 
 
 def _save(run: ranx.Run, scores: Mapping[str, np.ndarray], qids: list[str], with_std: bool) -> None:
