@@ -5,7 +5,6 @@ What a judge makes of them is for `judging`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rcp_irx.errors import RCPError, RCPWarning, examples
+from rcp_irx.errors import RCPError, examples, warn
 
 
 @dataclass(frozen=True)
@@ -206,12 +205,8 @@ def _distinct(rows: pd.DataFrame, query: Query, text_field: str) -> pd.DataFrame
         raise RCPError(f"{query}: document {examples(conflicting)} has two different texts in one pool")
     if len(distinct) < len(rows):
         repeated = rows["docno"][rows["docno"].duplicated()]
-        warnings.warn(
-            f"{query}: document {examples(repeated)} is in the pool twice; judged once", RCPWarning, stacklevel=5
-        )
+        warn(f"{query}: document {examples(repeated)} is in the pool twice; judged once")
     empty = distinct["docno"][distinct[text_field].str.strip() == ""]
     if len(empty):
-        warnings.warn(
-            f"{query}: document {examples(empty)} has an empty text; judged as empty", RCPWarning, stacklevel=5
-        )
+        warn(f"{query}: document {examples(empty)} has an empty text; judged as empty")
     return distinct

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
+
+PASSED_OVER = {"rcp_irx", "ir_measures", "pyterrier", "ranx"}
+"""Packages whose lines no warning points at: the user's own line is what tells where it comes from."""
 
 
 class RCPError(ValueError):
@@ -18,6 +23,19 @@ class MissingExtra(ImportError):
 
     def __init__(self, package: str, extra: str):
         super().__init__(f"{package} is not installed; run: pip install 'rcp-irx[{extra}]'", name=package)
+
+
+def warn(message: str) -> None:
+    """Give an `RCPWarning` that points at the first line outside this package and the frameworks that called it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in PASSED_OVER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RCPWarning, stacklevel=level)
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number with its noun: "1 query", "2 queries"."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 def examples(items: Iterable[object], limit: int = 3) -> str:

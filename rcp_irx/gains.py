@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ import pandas as pd
 from rcp_irx._version import __version__
 from rcp_irx.calibration import centre, count_gain, gain
 from rcp_irx.documents import with_keys, with_labels
-from rcp_irx.errors import RCPError, RCPWarning, examples
+from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.storage import normal, read_folder, write_folder
 
 if TYPE_CHECKING:
@@ -243,9 +242,7 @@ class GainTable:
         )
         known = keyed[pd.Series(_keys(keyed, 2), index=keyed.index).isin(_keys(self._queries, 2))]
         if len(frame) and known.empty:
-            warnings.warn(
-                f"none of the {len(frame)} excluded documents is of a query with gains", RCPWarning, stacklevel=2
-            )
+            warn(f"none of the {len(frame)} excluded documents is of a query with gains")
         wanted = set(_keys(known, 3))
         pooled = _keys(self._documents, 3)
         already = {key for key, out in zip(pooled, self._documents["excluded"], strict=True) if out}
@@ -318,11 +315,8 @@ class GainTable:
             )
         if not known.all():
             left = labels["qid"][~known]
-            warnings.warn(
-                f"{left.nunique()} label queries have no gains and are left out: {examples(left)}",
-                RCPWarning,
-                stacklevel=3,
-            )
+            number = counted(left.nunique(), "label query has", "label queries have")
+            warn(f"{number} no gains, left out: {examples(left)}")
         joined = frame.merge(labels[known], on=KEYS, how="outer", sort=False)
         joined = joined.merge(self._outside, on=KEYS, how="outer", sort=False)
         joined["label"] = joined["label"].fillna(-1).astype(np.int64)

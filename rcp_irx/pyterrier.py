@@ -6,7 +6,6 @@ Nothing else imports this.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from rcp_irx.documents import Pool, dataset_column, id_column, pools, with_labels
-from rcp_irx.errors import MissingExtra, RCPError, RCPWarning, examples
+from rcp_irx.errors import MissingExtra, RCPError, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import StageScores, stage_scores
 from rcp_irx.judging.judges.base import Judge
@@ -170,11 +169,7 @@ class RCPJudge(pt.Transformer):
         key = (pool.query.dataset, pool.query.id)
         judged = self.log.judged(judge=self.judge.name, rubric=self.rubric.digest, queries=[key])[0]
         if judged.failed:
-            warnings.warn(
-                f"{pool.query}: {judged.failed} of {judged.planned} windows failed; see log.failures()",
-                RCPWarning,
-                stacklevel=4,
-            )
+            warn(f"{pool.query}: {judged.failed} of {judged.planned} windows failed; see log.failures()")
         return stage_scores(judged, len(self.rubric))
 
 
@@ -217,9 +212,7 @@ def _ranked(pool: Pool, scores: StageScores) -> dict[str, np.ndarray]:
     unseen = np.isnan(bt)
     if unseen.any():
         names = [docno for docno, no in zip(scores.docnos, unseen, strict=True) if no]
-        warnings.warn(
-            f"{pool.query}: no valid tournament window holds {examples(names)}; ranked last", RCPWarning, stacklevel=5
-        )
+        warn(f"{pool.query}: no valid tournament window holds {examples(names)}; ranked last")
     score = np.where(unseen, (np.nanmin(bt) if not unseen.all() else 0.0) - 1.0, bt)
     order = sorted(range(len(bt)), key=lambda i: (score[i], scores.docnos[i]), reverse=True)
     rank = np.empty(len(bt), dtype=np.int64)
@@ -308,7 +301,7 @@ class RRFPool(pt.Transformer):
             if rows.empty:
                 empty.append(qid)
         if empty:
-            warnings.warn(f"no candidate was found for query {examples(empty)}", RCPWarning, stacklevel=2)
+            warn(f"no candidate was found for query {examples(empty)}")
         return topics.merge(pd.concat(parts, ignore_index=True), on="qid", how="inner")[columns]
 
     def _pool(self, rankings: Sequence[list[str]], labels: dict[str, int], sources: Sequence[str]) -> pd.DataFrame:

@@ -8,7 +8,6 @@ Nothing else imports this.
 from __future__ import annotations
 
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -16,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rcp_irx.errors import MissingExtra, RCPError, RCPWarning, examples
-from rcp_irx.evaluation.coverage import warn_of_differing_coverage, warn_of_low_coverage
+from rcp_irx.errors import MissingExtra, RCPError, examples, warn
+from rcp_irx.evaluation.coverage import coverage, warn_of_differing_coverage, warn_of_low_coverage
 from rcp_irx.evaluation.inputs import Pools, Run, read_run
 from rcp_irx.evaluation.options import DEFAULT_UNJUDGED, Options, options
 from rcp_irx.evaluation.ranking import Ranked, ranked
@@ -174,9 +173,9 @@ def compare(
     scores: dict[str, dict[str, np.ndarray]] = {}
     shares: dict[int | None, dict[str, float]] = defaultdict(dict)
     for model, run in zip(models, runs, strict=True):
-        scores[model], coverage = _scores(run, names, chosen, qids, pools, qrels, threads, make_comparable, model)
+        scores[model], by_cutoff = _scores(run, names, chosen, qids, pools, qrels, threads, make_comparable, model)
         _save(run, scores[model], qids, with_std=False)
-        for cutoff, share in coverage.items():
+        for cutoff, share in by_cutoff.items():
             shares[cutoff][model] = share
     for cutoff, by_model in shares.items():
         warn_of_differing_coverage(by_model, cutoff)
@@ -217,11 +216,9 @@ def to_qrels(gains: Gains, name: str | None = None, *, column: str = "gain") -> 
     qids, pools = _pools(gains, None, ["rcp_ndcg"], False, column)
     source = pools[column]
     if source.excluded.any():
-        warnings.warn(
+        warn(
             f"excluded documents keep their ranks in ranx: query, document {source.name(source.excluded)}; "
-            "rcp_irx.ranx.evaluate takes them out",
-            RCPWarning,
-            stacklevel=2,
+            "rcp_irx.ranx.evaluate takes them out"
         )
     kept = ~np.isnan(source.gain) & ~source.excluded
     nested: dict[str, dict[str, float]] = {qid: {} for qid in qids}
@@ -306,7 +303,8 @@ def _scores(
         source = pools[metric.column]
         top, rows = _top(run, source, option)
         if option.unjudged == DEFAULT_UNJUDGED and metric.column == "gain" and option.cutoff not in shares:
-            share = warn_of_low_coverage(top, rows, source, option.cutoff, model)
+            warn_of_low_coverage(top, rows, source, option.cutoff, model)
+            share = coverage(top)
             shares |= {} if share is None else {option.cutoff: share}
         scores[name] = SCORES[metric.score](top, source, option.cutoff)
     theirs = [name for name in names if name not in chosen]

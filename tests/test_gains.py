@@ -134,7 +134,7 @@ def test_changing_a_returned_frame_changes_no_gain():
 def test_qrels_without_labels_count_the_criteria_at_or_below_the_ability():
     qrels = table().qrels()
     assert list(qrels.columns) == [
-        "qid", "docno", "label", "gain", "count_gain", "raw_bt_gain", "excluded", "pool_rank",
+        "qid", "docno", "label", "gain", "count_gain", "weighted_count_gain", "raw_bt_gain", "excluded", "pool_rank",
     ]  # fmt: skip
     theta = table().documents["theta"]
     assert qrels["label"].tolist() == [(t >= -1) + (t >= 1) for t in theta]
@@ -155,7 +155,7 @@ def labels(*rows):
 
 
 def test_qrels_join_labels_from_outside_the_pool_and_mark_the_unlabelled():
-    with pytest.warns(RCPWarning, match="1 label queries have no gains and are left out: 'q9'"):
+    with pytest.warns(RCPWarning, match="1 label query has no gains, left out: 'q9'"):
         qrels = table().qrels(labels(("q1", "a", 3), ("q1", "z", 2), ("q9", "a", 1)))
     found = qrels.set_index(["qid", "docno"])
     assert found.loc[("q1", "a"), "label"] == 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -14,7 +13,7 @@ import scipy.linalg  # noqa: F401  (loads scipy's own BLAS before the controller
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
-from rcp_irx.errors import RCPError, RCPWarning
+from rcp_irx.errors import RCPError, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -121,11 +120,7 @@ def warn_unless_converged(model: str, gradient_norm: float) -> bool:
     """Whether a fit that ended at this gradient has converged, with a warning if not."""
     converged = bool(gradient_norm <= CONVERGED)
     if not converged:
-        warnings.warn(
-            f"the {model} fit stopped at a gradient of {gradient_norm:.1e}, above {CONVERGED:.0e}",
-            RCPWarning,
-            stacklevel=4,
-        )
+        warn(f"the {model} fit stopped at a gradient of {gradient_norm:.1e}, above {CONVERGED:.0e}")
     return converged
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from rcp_irx import LexicalJudge
+from rcp_irx.demo.results import shared_trigrams
 from rcp_irx.errors import MissingExtra
 
 
@@ -53,7 +53,11 @@ def _walk(folder: str, kept: bool, say: Callable[[str], None]) -> pd.DataFrame:
     with _quiet():
         index.index(dataset.get_corpus_iter(verbose=False))
         bm25, qld = index.bm25(num_results=50), index.qld(num_results=50)
-        rerank = bm25 >> dataset.text_loader(["text"]) >> pt.apply.doc_score(_shared_trigrams)
+        rerank = (
+            bm25
+            >> dataset.text_loader(["text"])
+            >> pt.apply.doc_score(lambda row: shared_trigrams(row["query"], row["text"]))
+        )
         systems = {"BM25": bm25, "QLD": qld, "BM25 >> trigrams": rerank}
         for system in systems.values():
             system.search("warm up")  # PISA prepares a scorer at its first query
@@ -96,14 +100,6 @@ def _walk(folder: str, kept: bool, say: Callable[[str], None]) -> pd.DataFrame:
         gains.save(place, overwrite=True)
         say(f"Kept in {folder}: demo.judgments (the log) and demo.gains (GainTable.load reads it).")
     return table
-
-
-def _shared_trigrams(row: pd.Series) -> float:
-    """The share of the query's letter trigrams that the passage holds."""
-    query, text = (
-        Counter(s[i : i + 3] for i in range(len(s) - 2)) for s in (row["query"].lower(), row["text"].lower())
-    )
-    return sum((query & text).values()) / max(1, sum(query.values()))
 
 
 @contextmanager

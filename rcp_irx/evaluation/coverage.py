@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rcp_irx.errors import RCPWarning, examples
+from rcp_irx.errors import counted, examples, warn
 from rcp_irx.evaluation.inputs import Pools, Run
 from rcp_irx.evaluation.ranking import Ranked
 
@@ -21,8 +20,8 @@ def coverage(top: Ranked) -> float | None:
     return float(top.judged.mean()) if len(top.judged) else None
 
 
-def warn_of_low_coverage(top: Ranked, run: Run, pools: Pools, k: int | None, name: str = "") -> float | None:
-    """Warn where less than 95% of the first k documents have a gain; the coverage is returned.
+def warn_of_low_coverage(top: Ranked, run: Run, pools: Pools, k: int | None, name: str = "") -> None:
+    """Warn where less than 95% of the first k documents have a gain.
 
     Parameters
     ----------
@@ -36,22 +35,19 @@ def warn_of_low_coverage(top: Ranked, run: Run, pools: Pools, k: int | None, nam
     """
     share = coverage(top)
     if share is None or share >= LEAST_COVERAGE - ROUNDING:
-        return share
+        return
+    whose = f" of {name!r}" if name else ""
     if share == 0 and _nothing_in_common(run, pools):
         pooled = pools.documents[pools.document[~np.isnan(pools.gain)][:3]]
-        message = (
-            f"no ranked document {f'of {name!r} ' if name else ''}has a gain: the run's documents are "
-            f"{examples(run.ids(slice(0, 3)))} ..., the gains' {examples(pooled)} ...; are these the same collection?"
+        warn(
+            f"no ranked document{whose} has a gain: the run's documents are {examples(run.ids(slice(0, 3)))} ..., "
+            f"the gains' {examples(pooled)} ...; are these the same collection?"
         )
-    else:
-        queries = len(np.unique(top.query))
-        message = (
-            f"{share:.1%} of {_top(k)} {f'of {name!r} ' if name else ''}has a gain ({queries} {_plural(queries)}), "
-            f"below {LEAST_COVERAGE:.0%}; a document without one counts 0 (RCPJudged shows this share, "
-            "unjudged='upper' a bound)"
-        )
-    warnings.warn(message, RCPWarning, stacklevel=3)
-    return share
+        return
+    warn(
+        f"{share:.1%} of {_top(k)}{whose} has a gain ({counted(len(np.unique(top.query)), 'query', 'queries')}), below "
+        f"{LEAST_COVERAGE:.0%}; a document without one counts 0 (RCPJudged shows this share, unjudged='upper' a bound)"
+    )
 
 
 def warn_of_differing_coverage(shares: dict[str, float], k: int | None) -> None:
@@ -62,17 +58,19 @@ def warn_of_differing_coverage(shares: dict[str, float], k: int | None) -> None:
     RCPWarning
         With the two systems that differ most.
     """
-    if len(shares) < 2:
+    if difference(shares) <= LARGEST_DIFFERENCE + ROUNDING:
         return
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    if shares[high] - shares[low] > LARGEST_DIFFERENCE + ROUNDING:
-        warnings.warn(
-            f"the share of {_top(k)} that has a gain differs between the compared systems by more than "
-            f"{LARGEST_DIFFERENCE}: {shares[low]:.3f} for {low}, {shares[high]:.3f} for {high}; a document without a "
-            "gain counts 0, so the one of lower coverage may be scored too low",
-            RCPWarning,
-            stacklevel=3,
-        )
+    warn(
+        f"the share of {_top(k)} that has a gain differs between the compared systems by more than "
+        f"{LARGEST_DIFFERENCE}: {shares[low]:.3f} for {low}, {shares[high]:.3f} for {high}; a document without a "
+        "gain counts 0, so the one of lower coverage may be scored too low"
+    )
+
+
+def difference(shares: dict[str, float]) -> float:
+    """The largest share less the least."""
+    return max(shares.values(), default=0.0) - min(shares.values(), default=0.0)
 
 
 @dataclass
@@ -82,13 +80,12 @@ class ComparedCoverage:
     systems: int = 0
     extremes: dict[str, float] = field(default_factory=dict)
 
-    def add(self, share: float, k: int | None) -> None:
-        """Warn where the coverage of one more system differs too much from that of those before."""
+    def add(self, share: float) -> None:
+        """One more system."""
         self.systems += 1
         shares = {**self.extremes, f"system {self.systems}": share}
         least, largest = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
         self.extremes = {least: shares[least], largest: shares[largest]}
-        warn_of_differing_coverage(self.extremes, k)
 
 
 def _nothing_in_common(run: Run, pools: Pools) -> bool:
@@ -98,7 +95,3 @@ def _nothing_in_common(run: Run, pools: Pools) -> bool:
 
 def _top(k: int | None) -> str:
     return "all ranked documents" if k is None else f"the top {k}"
-
-
-def _plural(queries: int) -> str:
-    return "query" if queries == 1 else "queries"

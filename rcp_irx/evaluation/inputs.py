@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from rcp_irx.errors import RCPError, RCPWarning, examples
+from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.evaluation.columns import Nested, QueryKey, Texts, as_objects, flags, flat, floats, query_keys, texts
 
 if TYPE_CHECKING:
@@ -235,7 +234,7 @@ def _best_of_duplicates(run: Run, pools: Pools) -> Run:
     again = (np.diff(run.query[rows][order]) == 0) & (np.diff(document[order]) == 0)
     dropped = rows[order[1:][again]]
     names = examples((pools.queries[run.query[row]][1], run.docno[row]) for row in dropped)
-    warnings.warn(f"ranked twice, its best rank counts: query, document {names}", RCPWarning, stacklevel=4)
+    warn(f"ranked twice, its best rank counts: query, document {names}")
     kept = np.ones(len(run.query), dtype=bool)
     kept[dropped] = False
     return Run(run.query[kept], run.docno[kept], run.score[kept])

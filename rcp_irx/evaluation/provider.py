@@ -9,7 +9,13 @@ import numpy as np
 from ir_measures import Evaluator, Metric
 
 from rcp_irx.errors import RCPError
-from rcp_irx.evaluation.coverage import ComparedCoverage, warn_of_low_coverage
+from rcp_irx.evaluation.coverage import (
+    ComparedCoverage,
+    coverage,
+    difference,
+    warn_of_differing_coverage,
+    warn_of_low_coverage,
+)
 from rcp_irx.evaluation.inputs import Pools, Run, read_run
 from rcp_irx.evaluation.measures import RCPMeasure
 from rcp_irx.evaluation.options import DEFAULT_UNJUDGED
@@ -28,6 +34,15 @@ class Source(NamedTuple):
     table: str | None
     column: str
     ignore_identical_ids: bool
+
+
+class Watched(NamedTuple):
+    """A ranking whose coverage is watched, the measure that reads it, and what it was made from."""
+
+    measure: RCPMeasure
+    top: Ranked
+    run: Run
+    pools: Pools
 
 
 class RCPEvaluator(Evaluator):
@@ -61,6 +76,7 @@ class RCPEvaluator(Evaluator):
             run = as_frame(run, "run")
         rows: dict[tuple[Any, ...], Run] = {}
         tops: dict[tuple[Any, ...], Ranked] = {}
+        watched: list[Watched] = []
         for measure in self._measures:
             source, options = _source(measure), measure.options
             pools = self._pools[source]
@@ -70,22 +86,34 @@ class RCPEvaluator(Evaluator):
             key = (source, options)
             if key not in tops:
                 tops[key] = ranked(rows[queries], pools, options.cutoff, options.ties, options.unjudged)
-                if options.unjudged == DEFAULT_UNJUDGED and measure.SCORE != "judged":
-                    _watch_coverage(measure, tops[key], rows[queries], pools)
+            if options.unjudged == DEFAULT_UNJUDGED and measure.SCORE != "judged":
+                watched.append(Watched(measure, tops[key], rows[queries], pools))
             values = SCORES[measure.SCORE](tops[key], pools, options.cutoff)
             for (_, qid), value in zip(pools.queries, values.tolist(), strict=True):
                 yield Metric(query_id=self._ids[qid], measure=measure, value=value)
+        _watch_coverage(watched)
 
 
-def _watch_coverage(measure: RCPMeasure, top: Ranked, run: Run, pools: Pools) -> None:
-    """Warn of low coverage, and of one that differs from what the same measure object saw on the same pools.
+def _watch_coverage(watched: list[Watched]) -> None:
+    """Warn of a run's lowest coverage, and of the one that differs most from what the same measure object saw before.
 
-    Frameworks evaluate each system on its own, with the measure as the one thing that all have in common.
+    Frameworks evaluate each system on its own, with the measure as the one thing that all have in common. One warning
+    of each kind is enough for a run: that of the cutoff where it is worst.
     """
-    share = warn_of_low_coverage(top, run, pools, measure.options.cutoff)
-    if share is not None:
+    shares = [(share, entry) for entry in watched if (share := coverage(entry.top)) is not None]
+    if not shares:
+        return
+    _, lowest = min(shares, key=lambda pair: pair[0])
+    warn_of_low_coverage(lowest.top, lowest.run, lowest.pools, lowest.measure.options.cutoff)
+    compared = []
+    for share, entry in shares:
+        pools = entry.pools
         same_pools = (tuple(pools.queries), len(pools.gain), float(np.nansum(pools.gain)))
-        measure.coverage.setdefault(same_pools, ComparedCoverage()).add(share, measure.options.cutoff)
+        seen = entry.measure.coverage.setdefault(same_pools, ComparedCoverage())
+        seen.add(share)
+        compared.append((difference(seen.extremes), seen.extremes, entry.measure.options.cutoff))
+    _, extremes, cutoff = max(compared, key=lambda entry: entry[0])
+    warn_of_differing_coverage(extremes, cutoff)
 
 
 def _source(measure: RCPMeasure) -> Source:

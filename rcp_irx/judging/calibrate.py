@@ -5,7 +5,6 @@ Reads no log itself.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ import pandas as pd
 
 from rcp_irx.calibration import TwoPLFit, comparison_components, fit_2pl, fit_bradley_terry, gain
 from rcp_irx.documents import Pool
-from rcp_irx.errors import RCPError, RCPWarning, examples
+from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.rubric import Rubric
 
@@ -276,7 +275,7 @@ def _warn(judged: Sequence[JudgedPool], scored: Sequence[StageScores], fit: TwoP
     """Say what makes gains doubtful although the fit is what it should be."""
 
     def say(text: str) -> None:
-        warnings.warn(text, RCPWarning, stacklevel=5)
+        warn(text)
 
     gone = {
         (*j.key, docno)

@@ -7,13 +7,16 @@ import sys
 
 import pandas as pd
 import pytest
-from ir_measures import AP, Judged, P, nDCG
+from ir_measures import AP, Judged, P, R, nDCG
 
 from rcp_irx import RCPnDCG
 from rcp_irx.evaluation import ndcg
+from rcp_irx.evaluation.measures import MEASURES
 from tests.evaluation.test_measures import table
 
 pt = pytest.importorskip("pyterrier")
+
+pytestmark = pytest.mark.filterwarnings("ignore::rcp_irx.RCPWarning", "ignore:unsafe cast")
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["one", "two", "three"]})
 GAINS = {"q1": {"a": 0.9, "b": 0.4, "c": 0.2}, "q2": {"a": 0.1, "d": 0.8}, "q3": {"b": 0.3, "c": 0.7}}
@@ -121,6 +124,34 @@ class TestOneNumber:
         assert measured(got, str(measure)) == pytest.approx({"short": float(ndcg(SHORT, q13).mean())}, abs=1e-15)
 
 
+def test_every_way_gives_one_number() -> None:
+    """evaluation.ndcg, ir_measures, pt.Experiment and ranx; bound to more queries, and a run that misses some."""
+    ranx = pytest.importorskip("ranx")
+    from rcp_irx.ranx import evaluate  # with the framework
+
+    measure, systems = BOUND.RCPnDCG @ 10, {"full": FULL, "short": SHORT}
+    labels = {q: {d: int(3 * g) for d, g in docs.items()} for q, docs in GAINS.items()}
+    table = pt.Experiment(
+        systems, TOPICS, QRELS.drop(columns="gain"), [nDCG @ 10, AP, R @ 3, Judged @ 10, measure], baseline=0
+    )
+    for name, run in systems.items():
+        kernel = ndcg(run, BOUND)
+        assert list(kernel.index) == ["q1", "q2", "q3", "q7"]
+        assert kernel["q7"] == 0.0
+        scored = kernel[["q1", "q2", "q3"]]
+        assert measured(table, str(measure))[name] == pytest.approx(scored.mean(), abs=1e-15)
+        in_ir = {
+            m.query_id: m.value for m in measure.iter_calc(pt.model.to_ir_measures(QRELS), pt.model.to_ir_measures(run))
+        }
+        assert in_ir == scored.to_dict()
+        nested = {q: dict(zip(rows.docno, rows.score, strict=True)) for q, rows in run.groupby("qid")}
+        as_run = ranx.Run(nested)
+        in_ranx = evaluate(BOUND, as_run, ["rcp_ndcg@10", "recall@3"], qrels=ranx.Qrels(labels), make_comparable=True)
+        assert as_run.scores["rcp_ndcg@10"] == scored.to_dict()
+        assert in_ranx["rcp_ndcg@10"] == pytest.approx(scored.mean(), abs=1e-15)
+        assert in_ranx["recall@3"] == pytest.approx(measured(table, "R@3")[name], abs=1e-12)
+
+
 def test_transformer_that_the_experiment_can_inspect_gives_no_warning(recwarn: pytest.WarningsRecorder) -> None:
     pt.Experiment([retriever(FULL)], TOPICS, QRELS, METRICS, validate="error")
     assert [str(warning.message) for warning in recwarn if "Validation" in str(warning.message)] == []
@@ -128,6 +159,7 @@ def test_transformer_that_the_experiment_can_inspect_gives_no_warning(recwarn: p
 
 @pytest.mark.parametrize("order", ["import pyterrier, rcp_irx", "import rcp_irx, pyterrier"])
 def test_measure_is_among_pyterriers_measures(order: str) -> None:
-    code = f"{order}; from pyterrier.measures import RCPnDCG; print(RCPnDCG @ 10)"
+    names = ", ".join(measure.NAME for measure in MEASURES)
+    code = f"{order}; import rcp_irx; from pyterrier.measures import {names}; print(*({names}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "RCPnDCG@10\n"
+    assert done.stdout.split() == [measure.NAME for measure in MEASURES]

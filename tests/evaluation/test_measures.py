@@ -17,10 +17,24 @@ import pytest
 from ir_measures import Judged, P, Qrel, ScoredDoc, nDCG
 
 import rcp_irx.evaluation.measures
-from rcp_irx import GainTable, RCPError, RCPnDCG, register_gains
+from rcp_irx import (
+    RCPDCG,
+    RCPERR,
+    CountnDCG,
+    GainTable,
+    RawBTnDCG,
+    RCPBest,
+    RCPError,
+    RCPGain,
+    RCPJudged,
+    RCPnDCG,
+    RCPRecall,
+    register_gains,
+)
 from rcp_irx.evaluation import ndcg
+from rcp_irx.evaluation.measures import MEASURES
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::rcp_irx.RCPWarning")]
 
 QRELS = pd.DataFrame(
     [
@@ -90,6 +104,18 @@ def per_query(measure: ir_measures.Measure, qrels: object, run: object = RUN) ->
         (RCPnDCG(cutoff=5, ties="pool"), "RCPnDCG(ties='pool')@5"),
         (RCPnDCG(gains="dl19") @ 10, "RCPnDCG(gains='dl19')@10"),
         (RCPnDCG(gains="dl19", ties="mean"), "RCPnDCG(gains='dl19',ties='mean')"),
+        (RCPnDCG(rules="trec-dl") @ 10, "RCPnDCG(rules='trec-dl')@10"),
+        (RCPnDCG(unjudged="condensed") @ 10, "RCPnDCG(unjudged='condensed')@10"),
+        (RCPnDCG(judged_only=True) @ np.uint8(3), "RCPnDCG(judged_only=True)@3"),
+        (RCPnDCG(ignore_identical_ids=np.True_), "RCPnDCG(ignore_identical_ids=True)"),
+        (CountnDCG(weighted=True) @ 10, "CountnDCG(weighted=True)@10"),
+        (RawBTnDCG @ 10, "RawBTnDCG@10"),
+        (RCPJudged(ties="mean") @ 10, "RCPJudged(ties='mean')@10"),
+        (RCPGain @ 10, "RCPGain@10"),
+        (RCPDCG @ 10, "RCPDCG@10"),
+        (RCPRecall(unjudged="upper") @ 10, "RCPRecall(unjudged='upper')@10"),
+        (RCPERR, "RCPERR"),
+        (RCPBest @ 1, "RCPBest@1"),
     ],
 )
 def test_printed_as_typed_and_parsed_back(measure: ir_measures.Measure, text: str) -> None:
@@ -106,7 +132,11 @@ def test_order_of_parameters_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"cutof": 10}, "RCPnDCG has no parameter 'cutof'; it takes cutoff, gains, ties"),
+        ({"cutof": 10}, "RCPnDCG has no parameter 'cutof'; it takes cutoff, gains, ties, rules"),
+        ({"weighted": True}, "RCPnDCG has no parameter 'weighted'"),
+        ({"rules": "beir"}, "RCPnDCG: rules must be one of"),
+        ({"rules": "vidore", "ties": "pool"}, "RCPnDCG: rules='vidore' orders ties by 'mean'"),
+        ({"judged_only": "yes"}, "judged_only must be True or False"),
         ({"cutoff": 0}, "whole number >= 1"),
         ({"cutoff": True}, "whole number >= 1"),
         ({"cutoff": 10.0}, "whole number >= 1"),
@@ -121,12 +151,40 @@ def test_refused_parameters(params: dict, message: str) -> None:
             RCPnDCG(**params)
 
 
+def test_coverage_has_no_rule_for_documents_without_a_gain() -> None:
+    with pytest.raises(RCPError, match="RCPJudged has no parameter 'unjudged'"):
+        RCPJudged(unjudged="upper")
+
+
+def test_measures_go_to_another_process_and_come_back() -> None:
+    measures = [CountnDCG(weighted=True) @ 10, RCPERR, as_table().RCPGain(ties="mean") @ 5]
+    code = (
+        "import pickle, sys; m = pickle.load(sys.stdin.buffer); pickle.dump((list(map(str, m)), m), sys.stdout.buffer)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(measures), capture_output=True, check=True)
+    text, back = pickle.loads(done.stdout)
+    assert text == ["CountnDCG(weighted=True)@10", "RCPERR", "RCPGain(gains='study',ties='mean')@5"]
+    assert back == measures
+    assert [hash(measure) for measure in back] == [hash(measure) for measure in measures]
+
+
 def test_bound_measure_prints_its_label_and_pickles_with_its_table() -> None:
     measure = as_table().RCPnDCG(ties="mean") @ 10
     assert str(measure) == "RCPnDCG(gains='study',ties='mean')@10"
     again = pickle.loads(pickle.dumps(measure))
     assert again == measure
     assert per_query(again, QRELS) == per_query(measure, QRELS)
+
+
+def test_a_table_binds_every_measure() -> None:
+    gains = as_table()
+    for measure in MEASURES:
+        bound = getattr(gains, measure.NAME)
+        assert str(bound @ 3) == f"{measure.NAME}(gains='study')@3"
+        assert getattr(GainTable, measure.NAME) == measure
+        assert set(per_query(bound @ 3, QRELS.drop(columns="gain"))) == {"q1", "q2", "q3"}
+    discount = 1 / math.log2(3)  # c, b, ..: c is not in the table; every other document passed 2 of 5 times
+    assert per_query(gains.CountnDCG @ 2, QRELS)["q1"] == pytest.approx(discount / (1 + discount))
 
 
 def test_tables_with_one_name_are_never_taken_for_each_other() -> None:
@@ -242,8 +300,23 @@ def test_query_of_the_qrels_without_any_gain_names_three() -> None:
     labels = pd.DataFrame([[f"new{i}", "a", 1, math.nan, False] for i in range(4)], columns=QRELS.columns)
     with pytest.raises(RCPError, match="'new0', 'new1', 'new2' and 1 more"):
         per_query(RCPnDCG @ 10, pd.concat([QRELS, labels]))
-    with pytest.raises(RCPError, match="4 of the qrels' 7 queries have no gain: 'new0', 'new1', 'new2' and 1 more"):
+    both = "4 of the qrels' 7 queries have no gain: 'new0', .* and 1 more; there are gains for 'q1', 'q2', 'q3'"
+    with pytest.raises(RCPError, match=both):
         per_query(as_table().RCPnDCG @ 10, pd.concat([QRELS, labels]))
+
+
+@pytest.mark.parametrize("column", ["relevance", "label"])
+def test_labels_with_decimals_are_refused_whatever_else_the_qrels_hold(column: str) -> None:
+    qrels = QRELS.rename(columns={"relevance": column})
+    qrels[column] = qrels[column].astype(float)
+    assert per_query(RCPnDCG @ 10, qrels) == per_query(RCPnDCG @ 10, QRELS)  # 2.0 is a whole number
+    qrels.loc[1, column] = 0.5
+    with pytest.raises(
+        RCPError, match=rf"column '{column}' must hold whole numbers.*\('q1', 'b', 0.5\).*column 'gain'"
+    ):
+        per_query(RCPnDCG @ 10, qrels)
+    with pytest.raises(RCPError, match=rf"column '{column}' must hold whole numbers"):
+        per_query(as_table().RCPnDCG @ 10, qrels.drop(columns="gain"))
 
 
 def test_no_common_query_is_an_error_only_where_both_hold_rows() -> None:
@@ -331,3 +404,5 @@ def test_inputs_that_the_measures_need() -> None:
     assert set(ir_measures.run_inputs([RCPnDCG @ 10])) == {"query_id", "doc_id", "score"}
     assert set(ir_measures.qrel_inputs([RCPnDCG @ 10])) == {"query_id", "doc_id", "gain"}
     assert set(ir_measures.qrel_inputs([RCPnDCG(gains="dl19") @ 10])) == {"query_id"}
+    several = {"query_id", "doc_id", "gain", "count_gain"}
+    assert set(ir_measures.qrel_inputs([RCPGain @ 1, CountnDCG @ 1, RCPERR(gains="dl19")])) == several
