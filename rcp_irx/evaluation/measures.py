@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from rcp_irx.evaluation.coverage import ComparedCoverage
 
 
-if TYPE_CHECKING:
-    from rcp_irx.evaluation.coverage import ComparedCoverage
-
-
 class MeasureParameterError(RCPError, AssertionError):
     """A refused parameter: an RCPError, and the AssertionError that ir_measures raises in its place."""
 
