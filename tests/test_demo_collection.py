@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from rcp_irx import demo
+from rcp_irx.demo import results
 
 
 def words(text: str) -> list[str]:
@@ -102,3 +103,21 @@ def test_every_topic_has_an_off_topic_passage_that_shares_more_query_words_than_
         worst_partial = min(overlap for overlap, label in pairs if label == 2)
         best_off_topic = max(overlap for overlap, label in pairs if label == 0)
         assert worst_partial < best_off_topic
+
+
+def test_toy_runs_and_gains_are_the_same_every_time_and_fit_together():
+    runs, gains = results.runs(), results.gains()
+    assert set(runs) == {"rare words", "trigrams", "longest"}
+    for run in runs.values():
+        assert run.groupby("qid").size().tolist() == [50] * 10
+    assert gains == results.gains()
+    assert gains.documents.groupby("qid").size().tolist() == [30] * 10
+    assert "stand-in" in gains.metadata["note"]
+    means = {
+        name: float((gains.RCPnDCG @ 10).calc_aggregate(_ir(gains.qrels()), _ir(run))) for name, run in runs.items()
+    }
+    assert means["longest"] < 0.3 < means["trigrams"]
+
+
+def _ir(frame):
+    return frame.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
