@@ -96,8 +96,21 @@ def dataset_column(frame: pd.DataFrame, default: str = "") -> pd.Series:
     return frame["dataset"].map(str).astype(object)
 
 
+def flags(frame: pd.DataFrame, column: str, what: str) -> np.ndarray:
+    """A column of True and False; absent or missing is False."""
+    if column not in frame.columns:
+        return np.zeros(len(frame), dtype=bool)
+    values = frame[column]
+    wrong = values[values.notna() & ~values.isin([True, False])]
+    if len(wrong):
+        raise RCPError(f"the {what}: column {column!r} must hold True or False, not {examples(wrong)}")
+    return values.eq(True).fillna(False).to_numpy(dtype=bool)
+
+
 def with_keys(frame: pd.DataFrame, keys: Sequence[str], what: str, dataset: str = "") -> pd.DataFrame:
     """A copy of the frame, freshly indexed, whose id columns are text and whose `dataset` column is there (first)."""
+    if not isinstance(frame, pd.DataFrame):
+        raise RCPError(f"the {what} must be a DataFrame, not {type(frame).__name__}")
     frame = frame.reset_index(drop=True)
     ids = {key: id_column(frame, key, what) for key in keys}
     keyed = frame.drop(columns="dataset", errors="ignore").assign(**ids)
@@ -120,12 +133,13 @@ def with_labels(frame: pd.DataFrame, what: str, dataset: str = "") -> pd.DataFra
     values = pd.to_numeric(keyed["label"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     wrong = keyed[~(np.isfinite(values) & (values == np.round(values)))]
     if len(wrong):
-        found = examples(wrong[keys].itertuples(index=False, name=None))
-        raise RCPError(f"labels must be whole numbers; not so for {found}")
+        found = examples(wrong[[*keys[1:], "label"]].itertuples(index=False, name=None))
+        raise RCPError(f"labels must be whole numbers; query, document, label: {found}; gains go in a column 'gain'")
     labels = keyed[keys].assign(label=values.astype(np.int64)).drop_duplicates()
     conflicting = labels[labels.duplicated(keys)]
     if len(conflicting):
-        raise RCPError(f"two labels for {examples(conflicting[keys].itertuples(index=False, name=None))}")
+        found = examples(conflicting[keys[1:]].itertuples(index=False, name=None))
+        raise RCPError(f"two different labels for one document: query, document {found}")
     return labels
 
 

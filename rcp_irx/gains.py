@@ -17,7 +17,7 @@ import pandas as pd
 
 from rcp_irx._version import __version__
 from rcp_irx.calibration import centre, count_gain, gain
-from rcp_irx.documents import with_keys, with_labels
+from rcp_irx.documents import flags, with_keys, with_labels
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.storage import normal, read_folder, write_folder
 
@@ -93,9 +93,7 @@ class GainTable:
         metadata: dict[str, Any] | None = None,
         outside: pd.DataFrame | None = None,
     ):
-        self._documents = with_keys(
-            _with(documents, DOCUMENT_COLUMNS, "documents"), ["qid", "docno"], "documents table"
-        )
+        documents = with_keys(_with(documents, DOCUMENT_COLUMNS, "documents"), ["qid", "docno"], "documents table")
         queries = with_keys(_with(queries, QUERY_COLUMNS, "queries"), ["qid"], "queries table")
         criteria = _with(criteria, CRITERION_COLUMNS, "criteria")
         _with(documents, list(criteria["id"]), "documents")
@@ -108,7 +106,7 @@ class GainTable:
             self.metadata["fit_id"] = _fit_id(self._documents, self._criteria, self.metadata)
 
     def _check(self) -> None:
-        if self._documents["excluded"].dtype != bool:
+        if self._documents["excluded"].dtype != bool and len(self._documents):
             raise RCPError("column 'excluded' of the documents table must hold True or False")
         for name in ["theta", "bt", "n", "pool_rank", *self._criteria["id"]]:
             values = self._documents[name].to_numpy()
@@ -159,8 +157,17 @@ class GainTable:
         rows = self._documents[KEYS].assign(**self._gain_columns())
         return pd.concat([rows, self._outside.assign(excluded=True)], ignore_index=True) if len(self._outside) else rows
 
+    def scored_of(self, qids: Iterable[str]) -> pd.DataFrame:
+        """The rows of `scored` for some queries, by their ids; ids without gains have none."""
+        found = [self._positions[qid] for qid in dict.fromkeys(qids) if qid in self._positions]
+        return self._scored.iloc[np.concatenate(found) if found else []]
+
+    @cached_property
+    def _positions(self) -> dict[str, np.ndarray]:
+        return dict(self._scored.groupby("qid", sort=False).indices)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_scored"}
+        return {name: value for name, value in vars(self).items() if name not in ("_scored", "_positions")}
 
     @property
     def fit_id(self) -> str:
@@ -307,7 +314,10 @@ class GainTable:
 
     def _joined(self, frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
         """The outer join of gains and labels, over the queries that have gains."""
-        labels = with_labels(labels, "labels frame", self._only_dataset("labels", labels))
+        dataset = self._only_dataset("labels", labels)
+        keyed = with_keys(labels, ["qid", "docno"], "labels frame", dataset)
+        marked = set(_keys(keyed[flags(keyed, "excluded", "labels frame")], 3))
+        labels = with_labels(labels, "labels frame", dataset)
         known = pd.Series(_keys(labels, 2), index=labels.index).isin(_keys(self._queries, 2))
         if len(labels) and not known.any():
             raise RCPError(
@@ -320,9 +330,9 @@ class GainTable:
         joined = frame.merge(labels[known], on=KEYS, how="outer", sort=False)
         joined = joined.merge(self._outside, on=KEYS, how="outer", sort=False)
         joined["label"] = joined["label"].fillna(-1).astype(np.int64)
-        outside = set(_keys(self._outside, 3))
+        out = marked | set(_keys(self._outside, 3))
         joined["excluded"] = joined["excluded"].eq(True) | pd.Series(
-            [key in outside for key in _keys(joined, 3)], dtype=bool
+            [key in out for key in _keys(joined, 3)], dtype=bool
         )
         return joined[[*KEYS, "label", *frame.columns[3:]]]
 
@@ -366,6 +376,8 @@ class GainTable:
 
     def _only_dataset(self, what: str, frame: pd.DataFrame) -> str:
         """The dataset that rows without a `dataset` column belong to."""
+        if not isinstance(frame, pd.DataFrame):
+            raise RCPError(f"{what} must be a DataFrame, not {type(frame).__name__}")
         if "dataset" in frame.columns or len(self.datasets) == 1:
             return self.datasets[0] if len(self.datasets) else ""
         raise RCPError(

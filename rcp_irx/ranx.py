@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rcp_irx.errors import MissingExtra, RCPError, examples, warn
-from rcp_irx.evaluation.coverage import coverage, warn_of_differing_coverage, warn_of_low_coverage
+from rcp_irx.evaluation.coverage import coverage, warn_of_differing_coverage, warn_of_low_coverage, warn_of_no_overlap
 from rcp_irx.evaluation.inputs import Pools, Run, read_run
 from rcp_irx.evaluation.options import DEFAULT_UNJUDGED, Options, options
 from rcp_irx.evaluation.ranking import Ranked, ranked
@@ -79,8 +80,8 @@ def evaluate(
     Parameters
     ----------
     gains : GainTable, str, DataFrame, dict or ranx.Qrels
-        A table, its registered name or folder, a frame or dict of gains as in `rcp_irx.evaluation.ndcg`, or the result
-        of `to_qrels`.
+        A table, its registered name or folder, a frame or dict of gains as in `rcp_irx.evaluation.ndcg` but from 0 to
+        1, or the result of `to_qrels`.
     run : ranx.Run or dict
         Scores by query and document.
     metrics : str or list of str
@@ -166,6 +167,8 @@ def compare(
     names = _names(metrics)
     chosen = _options(names, ties, rules, unjudged, ignore_identical_ids)
     qids, pools = _pools(gains, qrels, names, ignore_identical_ids)
+    if not all(isinstance(run, ranx.Run) for run in runs):
+        raise RCPError("runs must be ranx.Run objects, which hold the scores that a report compares")
     models = [run.name if run.name is not None else f"run_{i}" for i, run in enumerate(runs, start=1)]
     repeated = {name for name in models if models.count(name) > 1}
     if repeated:
@@ -235,7 +238,7 @@ def to_qrels(gains: Gains, name: str | None = None, *, column: str = "gain") -> 
 
 
 def _names(metrics: list[str] | str) -> list[str]:
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    names = [metrics] if isinstance(metrics, str) else list(metrics or ())
     if not names or not all(isinstance(name, str) for name in names):
         raise RCPError(f"metrics must be one or more names such as 'rcp_ndcg@10'; they are {metrics!r}")
     return list(dict.fromkeys(names))
@@ -258,11 +261,12 @@ def _options(
 ) -> dict[str, Options]:
     """The options of each of this package's metrics among the names."""
     parsed = {name: _parsed(name) for name in names}
-    return {
-        name: options(found[1], ties, rules, unjudged, ignore_identical_ids=ignore_identical_ids)
-        for name, found in parsed.items()
-        if found is not None
-    }
+    chosen = {}
+    for name, found in parsed.items():
+        if found is not None:
+            option = options(found[1], ties, rules, unjudged, ignore_identical_ids=ignore_identical_ids)
+            chosen[name] = replace(option, unjudged=DEFAULT_UNJUDGED) if found[0].score == "judged" else option
+    return chosen
 
 
 def _pools(
@@ -302,13 +306,17 @@ def _scores(
         metric = METRICS[name.split("@")[0]]
         source = pools[metric.column]
         top, rows = _top(run, source, option)
-        if option.unjudged == DEFAULT_UNJUDGED and metric.column == "gain" and option.cutoff not in shares:
-            warn_of_low_coverage(top, rows, source, option.cutoff, model)
-            share = coverage(top)
-            shares |= {} if share is None else {option.cutoff: share}
+        overlap = not warn_of_no_overlap(top, rows, source, model) if name == next(iter(chosen)) else top.judged.any()
+        share = coverage(top)
+        if overlap and option.unjudged == DEFAULT_UNJUDGED and share is not None and option.cutoff not in shares:
+            warn_of_low_coverage(top, option.cutoff, model)
+            shares[option.cutoff] = share
         scores[name] = SCORES[metric.score](top, source, option.cutoff)
     theirs = [name for name in names if name not in chosen]
     if theirs:
+        if make_comparable:  # which ranx does for its own objects only
+            run = ranx.Run(dict(run)) if isinstance(run, Mapping) else run
+            qrels = ranx.Qrels(dict(qrels)) if isinstance(qrels, Mapping) else qrels
         # a list of one metric makes ranx look its result up under a wrong name
         scores |= ranx.evaluate(qrels, run, [*theirs, theirs[0]], False, False, threads, False, make_comparable)
     return {name: scores[name] for name in names}, shares

@@ -13,7 +13,15 @@ _loaded: dict[str, tuple[int, GainTable]] = {}
 
 
 def register_gains(name: str, table: GainTable) -> None:
-    """Let measures find a table by name: `RCPnDCG(gains="dl19") @ 10`."""
+    """Let measures find a table by name: `RCPnDCG(gains="dl19") @ 10`.
+
+    Raises
+    ------
+    RCPError
+        If it is no GainTable.
+    """
+    if not isinstance(table, GainTable):
+        raise RCPError(f"register_gains takes a GainTable, not {type(table).__name__}")
     _registered[name] = table
 
 

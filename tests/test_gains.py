@@ -170,9 +170,9 @@ def test_qrels_join_labels_from_outside_the_pool_and_mark_the_unlabelled():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("q1", "a", 0.5)], r"whole numbers; not so for \('', 'q1', 'a'\)"),
+        ([("q1", "a", 0.5)], r"whole numbers; query, document, label: \('q1', 'a', 0.5\)"),
         ([("q1", "a", None)], "whole numbers"),
-        ([("q1", "a", 1), ("q1", "a", 2)], r"two labels for \('', 'q1', 'a'\)"),
+        ([("q1", "a", 1), ("q1", "a", 2)], r"two different labels for one document: query, document \('q1', 'a'\)"),
         ([("q1x", "a", 1)], "share no query: labels are for 'q1x', gains for 'q1', 'q2'"),
     ],
 )
@@ -291,3 +291,27 @@ def test_a_table_pickles_and_names_itself():
     assert pickle.loads(pickle.dumps(gains)) == gains
     assert gains.label == "dl19"
     assert repr(gains) == "GainTable('dl19': 2 queries, 6 documents, 2 criteria; judge 'j'; made with a stand-in)"
+
+
+def test_labels_that_mark_documents_as_excluded_count_as_in_a_bound_measure():
+    labels = pd.DataFrame([("q1", "a", 0, True), ("q1", "b", 1, False)], columns=["qid", "docno", "label", "excluded"])
+    joined = table().qrels(labels)
+    assert joined[joined["excluded"]][["qid", "docno"]].values.tolist() == [["q1", "a"]]
+
+
+def test_integer_ids_are_text_everywhere():
+    documents = table().documents.assign(docno=range(6), qid=lambda rows: rows["qid"].str[1:].astype(int))
+    queries = table().queries.assign(qid=lambda rows: rows["qid"].str[1:].astype(int))
+    made = GainTable(documents, queries, table().criteria)
+    assert set(made.documents["docno"]) == set("012345")
+    without = made.exclude(pd.DataFrame({"qid": ["1"], "docno": [0]}))
+    assert without.documents.set_index("docno")["excluded"]["0"]
+    assert set(made.qrels(pd.DataFrame({"qid": [1], "docno": [0], "label": [1]}))["docno"]) == set("012345")
+
+
+def test_what_is_no_frame_is_refused():
+    for call in (lambda: table().qrels({"q1": {"a": 1}}), lambda: table().exclude({"q1": ["a"]})):
+        with pytest.raises(RCPError, match="must be a DataFrame, not dict"):
+            call()
+    with pytest.raises(RCPError, match="takes a GainTable, not dict"):
+        register_gains("x", {})

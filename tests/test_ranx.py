@@ -190,9 +190,9 @@ def test_runs_without_a_name_are_numbered_and_equal_names_are_refused() -> None:
 
 
 def test_coverage_that_differs_is_told_with_the_systems_names() -> None:
-    with pytest.warns(RCPWarning, match=r"differs .*: 0.800 for second, 0.857 for first"):
+    with pytest.warns(RCPWarning, match=r"differs .*: 0.833 for second, 0.889 for first"):
         compare(GAINS, runs(), "rcp_ndcg@10")
-    with pytest.warns(RCPWarning, match=r"85.7% of the top 10 of 'first' has a gain \(3 queries\)"):
+    with pytest.warns(RCPWarning, match=r"88.9% of the top 10 of 'first' has a gain \(3 queries\)"):
         compare(GAINS, runs(), "rcp_ndcg@10")
 
 
@@ -261,8 +261,8 @@ def test_ids_that_ranx_cuts_are_refused_and_dicts_keep_them() -> None:
         (GAINS, "rcp_ndcg10", {}, "'rcp_ndcg10' is no metric; write rcp_ndcg, "),
         (GAINS, "rcp_ndcg@1", {"ties": "random"}, "ties must be one of"),
         (GAINS, "rcp_ndcg@1", {"rules": "trec-dl"}, "needs the column 'pool_rank'"),
-        ({"q1": {"a": 1}}, "rcp_ndcg@1", {}, "whole numbers only, which are labels"),
-        ({"q1": {"a": 1.5}}, "rcp_ndcg@1", {}, r"probabilities in \[0, 1\].*\('q1', 'a'\)"),
+        (GAINS, None, {}, "metrics must be one or more names"),
+        ({"q1": {"a": 1.5}}, "rcp_ndcg@1", {}, r"from 0 to 1; not so .*\('q1', 'a', 1.5\)"),
         (
             {"q1": GAINS["q1"]},
             "rcp_ndcg@1",
@@ -270,12 +270,42 @@ def test_ids_that_ranx_cuts_are_refused_and_dicts_keep_them() -> None:
             "2 of the qrels' 3 queries have no gain: 'q2', 'q3'; .*'q1'",
         ),
         (3, "rcp_ndcg@1", {}, "gains must be a GainTable, its name or folder, a frame or a dict, not int"),
-        (GAINS, "count_ndcg@1", {}, "a dict of qrels holds no 'count_gain'"),
+        (GAINS, "count_ndcg@1", {}, "and no 'count_gain', which this measure reads"),
     ],
 )
 def test_refused(gains: object, metrics: object, options: dict, message: str) -> None:
     with pytest.raises(RCPError, match=message):
         evaluate(gains, ranx.Run(FIRST), metrics, **options)  # type: ignore[arg-type]  # refused input
+
+
+def test_gains_of_zero_and_one_are_gains_here() -> None:
+    frame = pd.DataFrame([("q", "a", 1.0), ("q", "b", 0.0)], columns=["qid", "docno", "gain"])
+    for gains in (frame, to_qrels(frame), {"q": {"a": 1, "b": 0}}):
+        assert evaluate(gains, ranx.Run({"q": {"b": 2.0, "a": 1.0}}), "rcp_ndcg@2") == 1 / math.log2(3)
+
+
+def test_dicts_are_made_comparable_beside_ranxs_own_metrics() -> None:
+    run = {"q1": FIRST["q1"], "z": {"a": 1.0}}
+    got = evaluate(GAINS, run, ["rcp_ndcg@10", "ndcg@10"], qrels=LABELS, make_comparable=True, return_mean=False)
+    assert got["rcp_ndcg@10"].tolist() == [expected()["q1"], 0.0, 0.0]
+    assert got["ndcg@10"][1:].tolist() == [0.0, 0.0]
+
+
+def test_coverage_is_not_hidden_by_condensed_lists() -> None:
+    got = evaluate(
+        {"q": {"a": 0.5}}, ranx.Run({"q": {"X": 1.0, "a": 0.5}}), ["rcp_ndcg", "rcp_judged"], unjudged="condensed"
+    )
+    assert got == {"rcp_ndcg": 1.0, "rcp_judged": 0.5}
+
+
+def test_other_columns_warn_of_another_collection_too() -> None:
+    with pytest.warns(RCPWarning, match="no ranked document has a gain"):
+        evaluate(BOUND, ranx.Run({"q1": {"X": 1.0}}), "count_ndcg@10", make_comparable=True)
+
+
+def test_only_a_ranx_run_is_compared() -> None:
+    with pytest.raises(RCPError, match=r"runs must be ranx\.Run objects"):
+        compare(GAINS, [FIRST, SECOND], "rcp_ndcg")  # type: ignore[list-item]  # refused input
 
 
 def test_scores_that_are_not_finite_and_runs_that_are_no_run() -> None:

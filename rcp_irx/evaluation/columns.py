@@ -58,6 +58,8 @@ def column_of(frame: pd.DataFrame, name: str, what: str) -> str:
 def _coded(frame: pd.DataFrame, column: str, what: str) -> tuple[np.ndarray, list[str]]:
     """A code per row of an id column, and the distinct ids as text (7 and "7" are one)."""
     values = frame[column]
+    if isinstance(values, pd.DataFrame):
+        raise RCPError(f"the {what} has several columns {column!r}")
     if _in_arrow(values):
         codes, distinct = pd.factorize(values)
     elif _all_text(rows := values.to_numpy(dtype=object)):
@@ -66,7 +68,10 @@ def _coded(frame: pd.DataFrame, column: str, what: str) -> tuple[np.ndarray, lis
         codes, distinct = pd.factorize(pd.Series(rows[head], dtype=object))
         codes = np.repeat(codes, np.diff(np.append(np.flatnonzero(head), len(rows))))
     else:
-        codes, distinct = pd.factorize(pd.Series(rows, dtype=object))
+        try:
+            codes, distinct = pd.factorize(pd.Series(rows, dtype=object))
+        except TypeError as error:
+            raise RCPError(f"the {what}: column {column!r} must hold ids ({error})") from error
     if (codes < 0).any():
         raise RCPError(f"the {what}: no id (None or NaN) in column {column!r}, row {examples(frame.index[codes < 0])}")
     ids = [
@@ -109,20 +114,13 @@ def _all_text(values: np.ndarray) -> bool:
 def floats(frame: pd.DataFrame, column: str, what: str) -> np.ndarray:
     """A column of numbers as float64; missing values are NaN."""
     values = frame[column_of(frame, column, what)]
+    if isinstance(values, pd.DataFrame):
+        raise RCPError(f"the {what} has several columns {column!r}")
     if values.dtype == np.float64:
         return values.to_numpy()
+    if getattr(values.dtype, "kind", "O") in "Mmc":
+        raise RCPError(f"the {what}: column {column!r} must hold numbers, not {values.dtype}")
     try:
         return pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise RCPError(f"the {what}: column {column!r} must hold numbers ({error})") from error
-
-
-def flags(frame: pd.DataFrame, column: str, what: str) -> np.ndarray:
-    """A column of True and False; absent or missing is False."""
-    if column not in frame.columns:
-        return np.zeros(len(frame), dtype=bool)
-    values = frame[column]
-    wrong = values[values.notna() & ~values.isin([True, False])]
-    if len(wrong):
-        raise RCPError(f"the {what}: column {column!r} must hold True or False, not {examples(wrong)}")
-    return values.eq(True).fillna(False).to_numpy(dtype=bool)

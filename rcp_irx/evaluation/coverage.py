@@ -16,12 +16,15 @@ ROUNDING = 1e-9
 
 
 def coverage(top: Ranked) -> float | None:
-    """The share of the ranked documents that has a gain; None where nothing is ranked."""
-    return float(top.judged.mean()) if len(top.judged) else None
+    """The mean over queries of the share of the first documents that has a gain; None where nothing is ranked."""
+    if not len(top.query):
+        return None
+    ranked = np.bincount(top.query)
+    return float(np.mean(np.bincount(top.query, weights=top.judged)[ranked > 0] / ranked[ranked > 0]))
 
 
-def warn_of_low_coverage(top: Ranked, run: Run, pools: Pools, k: int | None, name: str = "") -> None:
-    """Warn where less than 95% of the first k documents have a gain.
+def warn_of_no_overlap(top: Ranked, run: Run, pools: Pools, name: str = "") -> bool:
+    """Warn where the scored queries are ranked, and none of their documents has a gain; whether that is so.
 
     Parameters
     ----------
@@ -31,23 +34,37 @@ def warn_of_low_coverage(top: Ranked, run: Run, pools: Pools, k: int | None, nam
     Warns
     -----
     RCPWarning
-        For low coverage; where no document of the run is in the pools at all, with ids of each side.
+        With ids of each side.
+    """
+    rated = ~np.isnan(pools.gain)
+    if not len(run.query) or not rated.any() or top.judged.any():
+        return False
+    documents = pools.documents[np.unique(pools.document[rated])]
+    if not set(documents).isdisjoint(run.ids(slice(None))):
+        return False
+    warn(
+        f"no ranked document{_of(name)} has a gain: the run's documents are {examples(run.ids(slice(0, 3)))} ..., the "
+        f"gains' {examples(documents[:3])} ...; are these the same collection?"
+    )
+    return True
+
+
+def warn_of_low_coverage(top: Ranked, k: int | None, name: str = "") -> None:
+    """Warn where less than 95% of the first k documents have a gain.
+
+    Warns
+    -----
+    RCPWarning
+        With the share and the number of queries it is of.
     """
     share = coverage(top)
-    if share is None or share >= LEAST_COVERAGE - ROUNDING:
-        return
-    whose = f" of {name!r}" if name else ""
-    if share == 0 and _nothing_in_common(run, pools):
-        pooled = pools.documents[pools.document[~np.isnan(pools.gain)][:3]]
+    if share is not None and share < LEAST_COVERAGE - ROUNDING:
+        queries = counted(len(np.unique(top.query)), "query", "queries")
         warn(
-            f"no ranked document{whose} has a gain: the run's documents are {examples(run.ids(slice(0, 3)))} ..., "
-            f"the gains' {examples(pooled)} ...; are these the same collection?"
+            f"{share:.1%} of {_top(k)}{_of(name)} has a gain ({queries}),"
+            f" below {LEAST_COVERAGE:.0%}; a document without one counts 0 (see RCPJudged, and unjudged='upper' for a"
+            " bound)"
         )
-        return
-    warn(
-        f"{share:.1%} of {_top(k)}{whose} has a gain ({counted(len(np.unique(top.query)), 'query', 'queries')}), below "
-        f"{LEAST_COVERAGE:.0%}; a document without one counts 0 (RCPJudged shows this share, unjudged='upper' a bound)"
-    )
 
 
 def warn_of_differing_coverage(shares: dict[str, float], k: int | None) -> None:
@@ -58,9 +75,10 @@ def warn_of_differing_coverage(shares: dict[str, float], k: int | None) -> None:
     RCPWarning
         With the two systems that differ most.
     """
-    if difference(shares) <= LARGEST_DIFFERENCE + ROUNDING:
+    low = min(shares, key=shares.__getitem__, default="")
+    high = max(shares, key=shares.__getitem__, default="")
+    if not shares or shares[high] - shares[low] <= LARGEST_DIFFERENCE + ROUNDING:
         return
-    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     warn(
         f"the share of {_top(k)} that has a gain differs between the compared systems by more than "
         f"{LARGEST_DIFFERENCE}: {shares[low]:.3f} for {low}, {shares[high]:.3f} for {high}; a document without a "
@@ -68,29 +86,27 @@ def warn_of_differing_coverage(shares: dict[str, float], k: int | None) -> None:
     )
 
 
-def difference(shares: dict[str, float]) -> float:
-    """The largest share less the least."""
-    return max(shares.values(), default=0.0) - min(shares.values(), default=0.0)
-
-
 @dataclass
 class ComparedCoverage:
-    """The coverage of systems that are scored one after the other on the same pools; the least and the largest kept."""
+    """The coverage of systems that are scored one after the other on the same pools: the shares so far."""
 
-    systems: int = 0
-    extremes: dict[str, float] = field(default_factory=dict)
+    shares: set[float] = field(default_factory=set)
 
-    def add(self, share: float) -> None:
-        """One more system."""
-        self.systems += 1
-        shares = {**self.extremes, f"system {self.systems}": share}
-        least, largest = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-        self.extremes = {least: shares[least], largest: shares[largest]}
+    def gap(self, share: float) -> float | None:
+        """Take one more system's share: the earlier one that is farthest from it, if it differs by more than .02.
+
+        A share that was there before is no news, so that scoring a system again says nothing.
+        """
+        share = round(share, 9)
+        others = self.shares - {share}
+        news = share not in self.shares
+        self.shares.add(share)
+        farthest = max(others, key=lambda other: abs(other - share), default=share)
+        return farthest if news and abs(farthest - share) > LARGEST_DIFFERENCE + ROUNDING else None
 
 
-def _nothing_in_common(run: Run, pools: Pools) -> bool:
-    rated = set(pools.documents[np.unique(pools.document[~np.isnan(pools.gain)])])
-    return rated.isdisjoint(run.ids(slice(None)))
+def _of(name: str) -> str:
+    return f" of {name!r}" if name else ""
 
 
 def _top(k: int | None) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.evaluation import scores
-from rcp_irx.evaluation.coverage import warn_of_low_coverage
+from rcp_irx.evaluation.coverage import warn_of_low_coverage, warn_of_no_overlap
 from rcp_irx.evaluation.inputs import ExcludedInput, GainsInput, Pools, RunInput, read_pools, read_run
 from rcp_irx.evaluation.options import DEFAULT_UNJUDGED, options, printed
 from rcp_irx.evaluation.ranking import ranked
@@ -79,8 +79,8 @@ def ndcg(
     pools = read_pools(gains, excluded, ignore_identical_ids=chosen.ignore_identical_ids)
     rows = read_run(run, pools)
     top = ranked(rows, pools, chosen.cutoff, chosen.ties, chosen.unjudged)
-    if chosen.unjudged == DEFAULT_UNJUDGED:
-        warn_of_low_coverage(top, rows, pools, chosen.cutoff)
+    if not warn_of_no_overlap(top, rows, pools) and chosen.unjudged == DEFAULT_UNJUDGED:
+        warn_of_low_coverage(top, chosen.cutoff)
     values = scores.ndcg(top, pools, chosen.cutoff)
     return pd.Series(values, index=_index(pools), name=printed("RCPnDCG", chosen), dtype=np.float64)
 

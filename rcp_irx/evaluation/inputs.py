@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from rcp_irx.documents import flags
 from rcp_irx.errors import RCPError, examples, warn
-from rcp_irx.evaluation.columns import Nested, QueryKey, Texts, as_objects, flags, flat, floats, query_keys, texts
+from rcp_irx.evaluation.columns import Nested, QueryKey, Texts, as_objects, flat, floats, query_keys, texts
 
 if TYPE_CHECKING:
     from rcp_irx.gains import GainTable
@@ -75,6 +76,10 @@ class Pools:
         """How many of the chosen documents (bool, shape (D,)) each query has, shape (Q,)."""
         return np.bincount(self.query[chosen], minlength=len(self.queries))
 
+    def pair(self, row: int) -> tuple[str, str]:
+        """The (query, docno) of one entry, for messages."""
+        return self.queries[self.query[row]][1], self.documents[self.document[row]]
+
     def name(self, chosen: np.ndarray) -> str:
         """Up to three (query, docno) of the chosen documents (bool, shape (D,)), for messages."""
         pairs = zip(self.query[chosen].tolist(), self.documents[self.document[chosen]], strict=True)
@@ -125,6 +130,8 @@ def read_pools(
     place = {key: i for i, key in enumerate(queries)}
     query = np.array([place[key] for key in keys], dtype=np.int64)[codes]
     docno = as_objects(texts(frame, "docno", "gains"))
+    if (docno == "").any():
+        raise RCPError(f"the gains: a document id is an empty string, row {examples(frame.index[docno == ''])}")
     gain = floats(frame, column, "gains")
     if isinstance(gains, Mapping):
         _refuse_nan(queries, query, docno, gain)
@@ -210,8 +217,8 @@ def read_run(run: RunInput, pools: Pools) -> Run:
     match = _matched(frame, keys, pools.queries, "run")
     if len(frame) and len(pools.query) and (match < 0).all():
         raise RCPError(
-            "the run and the gains share no query: the run's queries are "
-            f"{examples(qid for _, qid in keys)}, the gains' {examples(qid for _, qid in pools.queries)}"
+            f"the run and the gains share no query: the run's queries are {_named(keys)}, "
+            f"the gains' {_named(pools.queries)}"
         )
     query = match[codes]
     if (match < 0).any():
@@ -303,8 +310,8 @@ def _excluded_pairs(excluded: ExcludedInput, queries: list[QueryKey]) -> tuple[n
     """The excluded (query, docno) of the scored queries; those of other queries are ignored."""
     if isinstance(excluded, Mapping):
         for qid, docnos in excluded.items():
-            if isinstance(docnos, str):
-                raise RCPError(f"excluded[{qid!r}] must hold several document ids, not the text {docnos!r}")
+            if isinstance(docnos, str) or not isinstance(docnos, Iterable):
+                raise RCPError(f"excluded[{qid!r}] must hold several document ids, not {docnos!r}")
         excluded, _ = flat(
             {qid: dict.fromkeys(docnos, 1.0) for qid, docnos in excluded.items()}, "excluded", "excluded"
         )
@@ -312,7 +319,15 @@ def _excluded_pairs(excluded: ExcludedInput, queries: list[QueryKey]) -> tuple[n
         raise RCPError(f"excluded must be a frame or a dict of ids, not {type(excluded).__name__}")
     codes, keys = query_keys(excluded, "excluded documents")
     query = _matched(excluded, keys, queries, "excluded documents")[codes]
+    if len(query) and len(queries) and (query < 0).all():
+        warn(f"no excluded document is of a scored query: they are of {_named(keys)}, scored are {_named(queries)}")
     return query[query >= 0], as_objects(texts(excluded, "docno", "excluded documents"))[query >= 0]
+
+
+def _named(keys: Iterable[QueryKey]) -> str:
+    """Up to three queries for a message, with their datasets where any is named."""
+    given = list(keys)
+    return examples(given) if any(dataset for dataset, _ in given) else examples(qid for _, qid in given)
 
 
 def _matched(frame: pd.DataFrame, keys: list[QueryKey], queries: list[QueryKey], what: str) -> np.ndarray:

@@ -54,7 +54,7 @@ _CHECKS = {
     "cutoff": whole_cutoff,
     "gains": lambda value: _gain_source(value),
     "ties": tie_rule,
-    "rules": lambda value: value,  # checked together with the ties
+    "rules": lambda value: str(value) if isinstance(value, str) else value,  # checked together with the ties
     "ignore_identical_ids": lambda value: switch(value, "ignore_identical_ids"),
     "unjudged": unjudged_rule,
     "judged_only": lambda value: switch(value, "judged_only"),
@@ -242,7 +242,9 @@ def _gain_source(value: Any) -> Any:
     is_table = hasattr(value, "documents") and hasattr(value, "label")
     if value is None or is_table or (isinstance(value, str) and value):
         return value
-    raise RCPError(f"gains must be a GainTable, a registered name or the folder of a saved table; it is {value!r}")
+    raise RCPError(
+        f"gains must be a GainTable, a registered name or the folder of a saved table, not {type(value).__name__}"
+    )
 
 
 def _unpickled(name: str, params: dict[str, Any]) -> Measure:

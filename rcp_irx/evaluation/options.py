@@ -75,7 +75,7 @@ def tie_rule(ties: Any, rules: Any = None) -> str:
     if ties is not None and not (isinstance(ties, str) and ties in TIES):
         raise RCPError(f"ties must be one of {', '.join(map(repr, TIES))}; it is {ties!r}")
     if rules is None:
-        return ties or DEFAULT_TIES
+        return str(ties or DEFAULT_TIES)
     if not (isinstance(rules, str) and rules in RULES):
         raise RCPError(f"rules must be one of {', '.join(map(repr, RULES))}; it is {rules!r}")
     if ties not in (None, RULES[rules]):
@@ -94,7 +94,7 @@ def unjudged_rule(unjudged: Any, judged_only: Any = None) -> str:
     if unjudged is not None and not (isinstance(unjudged, str) and unjudged in UNJUDGED):
         raise RCPError(f"unjudged must be one of {', '.join(map(repr, UNJUDGED))}; it is {unjudged!r}")
     if not switch(judged_only, "judged_only"):
-        return unjudged or DEFAULT_UNJUDGED
+        return str(unjudged or DEFAULT_UNJUDGED)
     if unjudged not in (None, "condensed"):
         raise RCPError(f"judged_only=True condenses the list, and unjudged={unjudged!r} is given too; give one")
     return "condensed"

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from ir_measures import Evaluator, Metric
 
-from rcp_irx.errors import RCPError
+from rcp_irx.errors import RCPError, examples
 from rcp_irx.evaluation.coverage import (
     ComparedCoverage,
     coverage,
-    difference,
     warn_of_differing_coverage,
     warn_of_low_coverage,
+    warn_of_no_overlap,
 )
 from rcp_irx.evaluation.inputs import Pools, Run, read_run
 from rcp_irx.evaluation.measures import RCPMeasure
 from rcp_irx.evaluation.options import DEFAULT_UNJUDGED
 from rcp_irx.evaluation.ranking import Ranked, ranked
 from rcp_irx.evaluation.scores import SCORES
-from rcp_irx.evaluation.sources import as_frame, pools_of, query_ids
+from rcp_irx.evaluation.sources import as_frame, datasets_of, of_datasets, pools_of, query_ids, refuse_labels
 from rcp_irx.registry import resolve_gains
 
 if TYPE_CHECKING:
@@ -56,10 +56,13 @@ class RCPEvaluator(Evaluator):
 
     def __init__(self, measures: Iterable[RCPMeasure], qrels: Any):
         self._measures = sorted(measures, key=str)
+        self._datasets = datasets_of(qrels)
         qrels = qrels if isinstance(qrels, Mapping) else as_frame(qrels, "qrels")
+        if isinstance(qrels, Mapping) and any(_source(measure).table is None for measure in self._measures):
+            refuse_labels(qrels)
         self._ids = query_ids(qrels)
         super().__init__(self._measures, set(self._ids.values()))
-        tables = _tables(self._measures)
+        tables = {name: of_datasets(table, self._datasets, "qrels") for name, table in _tables(self._measures).items()}
         self._pools = {
             source: pools_of(
                 qrels,
@@ -71,9 +74,18 @@ class RCPEvaluator(Evaluator):
             for source in dict.fromkeys(map(_source, self._measures))
         }
 
+    def _of_own_datasets(self, run: Any) -> Any:
+        """The run's rows for the datasets of the qrels, where both name any."""
+        named = datasets_of(run)
+        if not named or not self._datasets:
+            return run
+        if named.isdisjoint(self._datasets):
+            raise RCPError(f"the run is of dataset {examples(named)}, the qrels of {examples(self._datasets)}")
+        return run[run["dataset"].isin(self._datasets)]
+
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
         if not isinstance(run, Mapping):
-            run = as_frame(run, "run")
+            run = as_frame(self._of_own_datasets(run), "run")
         rows: dict[tuple[Any, ...], Run] = {}
         tops: dict[tuple[Any, ...], Ranked] = {}
         watched: list[Watched] = []
@@ -86,8 +98,7 @@ class RCPEvaluator(Evaluator):
             key = (source, options)
             if key not in tops:
                 tops[key] = ranked(rows[queries], pools, options.cutoff, options.ties, options.unjudged)
-            if options.unjudged == DEFAULT_UNJUDGED and measure.SCORE != "judged":
-                watched.append(Watched(measure, tops[key], rows[queries], pools))
+            watched.append(Watched(measure, tops[key], rows[queries], pools))
             values = SCORES[measure.SCORE](tops[key], pools, options.cutoff)
             for (_, qid), value in zip(pools.queries, values.tolist(), strict=True):
                 yield Metric(query_id=self._ids[qid], measure=measure, value=value)
@@ -100,20 +111,28 @@ def _watch_coverage(watched: list[Watched]) -> None:
     Frameworks evaluate each system on its own, with the measure as the one thing that all have in common. One warning
     of each kind is enough for a run: that of the cutoff where it is worst.
     """
-    shares = [(share, entry) for entry in watched if (share := coverage(entry.top)) is not None]
+    if any([warn_of_no_overlap(entry.top, entry.run, entry.pools) for entry in watched[:1]]):
+        return
+    counted = [entry for entry in watched if entry.measure.options.unjudged == DEFAULT_UNJUDGED]
+    shares = [
+        (share, entry)
+        for entry in counted
+        if entry.measure.SCORE != "judged" and (share := coverage(entry.top)) is not None
+    ]
     if not shares:
         return
     _, lowest = min(shares, key=lambda pair: pair[0])
-    warn_of_low_coverage(lowest.top, lowest.run, lowest.pools, lowest.measure.options.cutoff)
-    compared = []
+    warn_of_low_coverage(lowest.top, lowest.measure.options.cutoff)
+    gaps = []
     for share, entry in shares:
         pools = entry.pools
         same_pools = (tuple(pools.queries), len(pools.gain), float(np.nansum(pools.gain)))
-        seen = entry.measure.coverage.setdefault(same_pools, ComparedCoverage())
-        seen.add(share)
-        compared.append((difference(seen.extremes), seen.extremes, entry.measure.options.cutoff))
-    _, extremes, cutoff = max(compared, key=lambda entry: entry[0])
-    warn_of_differing_coverage(extremes, cutoff)
+        other = entry.measure.coverage.setdefault(same_pools, ComparedCoverage()).gap(share)
+        if other is not None:
+            gaps.append((abs(share - other), share, other, entry.measure.options.cutoff))
+    if gaps:
+        _, share, other, cutoff = max(gaps, key=lambda gap: gap[0])
+        warn_of_differing_coverage({"this system": share, "one scored before": other}, cutoff)
 
 
 def _source(measure: RCPMeasure) -> Source:

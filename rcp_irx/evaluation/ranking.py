@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rcp_irx.errors import RCPError
+from rcp_irx.errors import RCPError, examples
 from rcp_irx.evaluation.inputs import Pools, Run
 from rcp_irx.evaluation.options import DEFAULT_TIES, DEFAULT_UNJUDGED
 
@@ -38,10 +38,16 @@ def ranked(run: Run, pools: Pools, k: int | None, ties: str = DEFAULT_TIES, unju
     RCPError
         If the pools have no order that `ties="pool"` could follow.
     """
-    if ties == "pool" and pools.pool_rank is None:
-        raise RCPError("ties='pool' needs the column 'pool_rank' beside the gains")
+    if ties == "pool" and len(pools.query) and (pools.pool_rank is None or np.isnan(pools.pool_rank).all()):
+        raise RCPError(
+            "ties='pool' needs the column 'pool_rank' beside the gains, with the documents' ranks in the pool"
+        )
     rows = np.arange(len(run.query)) if unjudged == "condensed" else _contenders(run, pools, k)
     docno = run.ids(rows)
+    nameless = docno == ""
+    if nameless.any():
+        queries = examples(pools.queries[i][1] for i in run.query[rows][nameless])
+        raise RCPError(f"the run ranks a document whose id is an empty string for query {queries}")
     found = pools.find(run.query[rows], docno)
     judged = ~np.isnan(np.append(pools.gain, np.nan)[found])
     staying = ~np.append(pools.excluded, False)[found]

@@ -39,18 +39,22 @@ def mean_gain(top: Ranked, pools: Pools, k: int | None) -> np.ndarray:
 
 def recall(top: Ranked, pools: Pools, k: int | None) -> np.ndarray:
     """The gain of the first k over the gain of the whole judged pool; 0 where that is 0."""
-    rated = ~np.isnan(pools.gain) & ~pools.excluded
-    whole = np.bincount(pools.query[rated], weights=pools.gain[rated], minlength=len(pools.queries))
+    pool = ideal_ranking(pools, None)  # its order, so that the sum depends on no order of rows
+    whole = _sums(pool, pool.gain, pools)
     return np.minimum(_ratio(_sums(top, top.gain, pools), whole), 1.0)
 
 
 def expected_reciprocal_rank(top: Ranked, pools: Pools, k: int | None) -> np.ndarray:
     """The sum over ranks r of 1/r x gain at r x the product of (1 - gain) above: the reader stops with that chance."""
-    depth = int(top.rank.max()) + 1 if len(top.rank) else 0
-    stops = np.zeros((len(pools.queries), depth))
-    stops[top.query, top.rank] = top.gain
-    arrives = np.cumprod(np.hstack([np.ones((len(stops), 1)), 1.0 - stops[:, :-1]]), axis=1)[:, :depth]
-    return np.sum(stops * arrives / np.arange(1, depth + 1), axis=1)
+    depths = np.bincount(top.query, minlength=len(pools.queries))
+    starts = np.cumsum(depths) - depths
+    expected = np.zeros(len(depths))
+    for depth in np.unique(depths[depths > 0]).tolist():  # queries of one depth at a time make full matrices
+        queries = np.flatnonzero(depths == depth)
+        stops = top.gain[starts[queries][:, None] + np.arange(depth)]
+        arrives = np.cumprod(np.hstack([np.ones((len(queries), 1)), 1.0 - stops[:, :-1]]), axis=1)
+        expected[queries] = np.sum(stops * arrives / np.arange(1, depth + 1), axis=1)
+    return expected
 
 
 def best(top: Ranked, pools: Pools, k: int | None) -> np.ndarray:

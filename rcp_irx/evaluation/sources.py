@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from rcp_irx.documents import id_column, identifier
+from rcp_irx.documents import dataset_column, flags, id_column, identifier
 from rcp_irx.errors import RCPError, examples
-from rcp_irx.evaluation.columns import column_of, flags, floats
-from rcp_irx.evaluation.inputs import Pools, read_pools, rows_of
+from rcp_irx.evaluation.columns import column_of, flat, floats
+from rcp_irx.evaluation.inputs import Pools, read_pools
 from rcp_irx.gains import GainTable
 from rcp_irx.registry import resolve_gains
 
@@ -50,21 +50,16 @@ def pools_of(
     if isinstance(qrels, pd.DataFrame):
         _refuse_fractional_labels(qrels)
     if table is None:
-        pools = read_pools(_gains_of(qrels, column), column=column, ignore_identical_ids=ignore_identical_ids)
-        known = [qid for _, qid in pools.queries]
+        source, marked = _gains_of(qrels, column), None
     else:
-        documents: Any = by_id_alone(rows_of(table), "gain table", "bind one: table.select(dataset)")
-        known = documents["qid"].unique().tolist()
-        pools = read_pools(
-            documents[documents["qid"].isin(qids)],
-            _marked(qrels),
-            column=column,
-            ignore_identical_ids=ignore_identical_ids,
-        )
-    _refuse_queries_without_gains(pools, qids, known)
-    above = pools.gain > 1
-    if above.any():
-        raise RCPError(f"gains are probabilities in [0, 1]; larger ones for query, document {pools.name(above)}")
+        by_id_alone(table.queries, "gain table", "bind one: table.select(dataset)")
+        source, marked = table.scored_of(qids).drop(columns="dataset"), _marked(qrels)
+    pools = read_pools(source, marked, column=column, ignore_identical_ids=ignore_identical_ids)
+    _refuse_queries_without_gains(pools, qids, table)
+    above = np.flatnonzero(pools.gain > 1)[:3]
+    if len(above):
+        found = [(*pools.pair(row), float(pools.gain[row])) for row in above.tolist()]
+        raise RCPError(f"gains are probabilities, from 0 to 1; not so query, document, gain: {examples(found)}")
     return pools
 
 
@@ -93,6 +88,7 @@ def pools_from(
     else:
         raise RCPError(f"gains must be a GainTable, its name or folder, a frame or a dict, not {type(gains).__name__}")
     scored = sorted(own if qids is None else qids)
+    columns = list(columns)
     if isinstance(rows, pd.DataFrame):
         rows = rows[id_column(rows, column_of(rows, "qid", "gains"), "gains").isin(scored)]
     else:
@@ -111,6 +107,29 @@ def query_ids(qrels: Any) -> dict[str, Any]:
     return {identifier(qid, "a query id of the qrels"): qid for qid in reversed(given)}
 
 
+def datasets_of(frame: Any) -> set[str]:
+    """The datasets that a frame names; none where it has no such column."""
+    if not isinstance(frame, pd.DataFrame) or "dataset" not in frame.columns:
+        return set()
+    return set(dataset_column(frame)) - {""}
+
+
+def of_datasets(table: GainTable, datasets: set[str], what: str) -> GainTable:
+    """The table's part for the datasets that a frame names, where both name any.
+
+    Raises
+    ------
+    RCPError
+        If the table lacks one of them.
+    """
+    own = set(table.datasets) - {""}
+    if not own or not datasets:
+        return table
+    if datasets - own:
+        raise RCPError(f"the {what} are of dataset {examples(datasets)}, the gains of {examples(own)}")
+    return table.select(datasets)
+
+
 def by_id_alone(frame: Any, what: str, remedy: str) -> pd.DataFrame:
     """The frame without its datasets, which ir_measures and ranx do not know: there a query is its id."""
     if "dataset" not in frame.columns:
@@ -126,12 +145,15 @@ def as_frame(rows: Any, what: str) -> pd.DataFrame:
     """A frame of the rows of a frame or of an iterable of named tuples."""
     if isinstance(rows, pd.DataFrame):
         return by_id_alone(rows, what, "evaluate one dataset at a time")
+    if not isinstance(rows, Iterable) or isinstance(rows, (str, bytes)):
+        raise RCPError(f"the {what} must be a frame, a dict of dicts or named tuples, not {type(rows).__name__}")
     tuples = list(rows)
     fields = {getattr(row, "_fields", None) for row in tuples}
     if not tuples:
         return pd.DataFrame({"query_id": [], "doc_id": [], "gain": [], "score": []})
     if len(fields) > 1 or None in fields:
-        raise RCPError(f"the {what}: rows must be named tuples with the same fields; there are {examples(fields)}")
+        kinds = examples({str(own or "without field names") for own in fields})
+        raise RCPError(f"the {what}: rows must be named tuples with the same fields; there are {kinds}")
     columns = dict(zip(tuples[0]._fields, zip(*tuples, strict=True), strict=True))
     frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
     return by_id_alone(frame, what, "evaluate one dataset at a time")
@@ -144,11 +166,16 @@ def _gains_of(qrels: Any, column: str) -> Any:
             raise RCPError(f"the qrels have no column {column!r} (they have {list(qrels.columns)}); {HOW}")
         return qrels
     if column != "gain":
-        raise RCPError(f"a dict of qrels holds no {column!r}, which this measure reads; {HOW}")
+        raise RCPError(f"a dict holds one number for each document, and no {column!r}, which this measure reads; {HOW}")
+    return qrels
+
+
+def refuse_labels(qrels: Mapping[Any, Any]) -> None:
+    """Refuse a dict of qrels that can only hold labels: its numbers are whole."""
+    flat(qrels, "gain", "qrels")
     values = list(chain.from_iterable(documents.values() for documents in qrels.values()))
     if values and not any(isinstance(value, Real) and value == value and value % 1 != 0 for value in values):
         raise RCPError(f"the dict of qrels holds whole numbers only, which are labels and not gains; {HOW}")
-    return qrels
 
 
 def _marked(qrels: Any) -> pd.DataFrame | None:
@@ -164,7 +191,7 @@ def _refuse_fractional_labels(qrels: pd.DataFrame) -> None:
         if column not in qrels.columns:
             continue
         labels = floats(qrels, column, "qrels")
-        wrong = np.flatnonzero(np.isfinite(labels) & (labels % 1 != 0))[:3]
+        wrong = np.flatnonzero(~np.isnan(labels) & (labels != np.round(labels)) | np.isinf(labels))[:3]
         if len(wrong):
             names = [column_of(qrels, name, "qrels") for name in ("qid", "docno")]
             found = examples(qrels.iloc[wrong][[*names, column]].itertuples(index=False, name=None))
@@ -174,10 +201,13 @@ def _refuse_fractional_labels(qrels: pd.DataFrame) -> None:
             )
 
 
-def _refuse_queries_without_gains(pools: Pools, qids: list[str], known: list[str]) -> None:
-    count = pools.per_query(~np.isnan(pools.gain))
-    without = set(qids) - {qid for (_, qid), n in zip(pools.queries, count, strict=True) if n}
+def _refuse_queries_without_gains(pools: Pools, qids: list[str], table: GainTable | None) -> None:
+    """Each query needs a gain; only a dict can say that a query's pool is empty, and that is no lack."""
+    rows, gains = (pools.per_query(chosen) for chosen in (np.ones(len(pools.gain), dtype=bool), ~np.isnan(pools.gain)))
+    with_gains = {qid for (_, qid), n, of in zip(pools.queries, gains, rows, strict=True) if n or not of}
+    without = set(qids) - with_gains
     if without:
+        known = with_gains if table is None else table.queries["qid"]
         raise RCPError(
             f"{len(without)} of the qrels' {len(qids)} queries have no gain: {examples(without)}; there are gains for "
             f"{examples(known) or 'none'}; leave such queries out (table.qrels(labels) does)"

@@ -75,6 +75,10 @@ def test_documents_of_another_collection() -> None:
         assert len(said) == 1
         assert "no ranked document has a gain: the run's documents are 'd0.txt', 'd1.txt', 'd2.txt'" in said[0]
         assert "the gains' 'd0', 'd1', 'd2'" in said[0]
+    for options in ({"unjudged": "upper"}, {"unjudged": "condensed"}, {"judged_only": True}):
+        assert "same collection?" in messages((RCPnDCG(**options) @ 10).calc_aggregate, QRELS, other)[0]
+    assert "same collection?" in messages(ndcg, other, GAINS, unjudged="upper")[0]
+    assert "same collection?" in messages((RCPJudged @ 10).calc_aggregate, QRELS, other)[0]
     below = {qid: {**docs, "d0": -9.0} for qid, docs in other.items()}
     assert "0.0% of the top 10 has a gain" in messages(ndcg, below, GAINS)[0]
 
@@ -86,9 +90,20 @@ def test_systems_whose_coverage_differs(others: int, warned: bool) -> None:
     said = messages(evaluator.calc_aggregate, run(others))
     assert len(said) == warned
     if others == 3:
-        assert (
-            "differs between the compared systems by more than 0.02: 0.970 for system 2, 1.000 for system 1" in said[0]
-        )
+        assert "by more than 0.02: 0.970 for this system, 1.000 for one scored before" in said[0]
+
+
+def test_a_system_that_is_scored_again_says_nothing_new() -> None:
+    measure = RCPnDCG @ 10
+    for unjudged, said in [(0, 0), (4, 1), (0, 0), (4, 0), (1, 1), (1, 0)]:
+        assert len(messages(measure.calc_aggregate, QRELS, run(unjudged))) == said, unjudged
+
+
+def test_every_query_weighs_the_same_as_in_rcpjudged() -> None:
+    uneven = {"q0": {"x": 1.0, "d0": 0.5}, "q1": run(0)["q1"]}
+    said = messages(ndcg, uneven, {qid: GAINS[qid] for qid in uneven})
+    assert "75.0% of the top 10 has a gain (2 queries)" in said[0]
+    assert (RCPJudged @ 10).calc_aggregate(QRELS[QRELS.query_id.isin(["q0", "q1"])], uneven) == 0.75
 
 
 def test_comparison_is_what_one_measure_object_scored() -> None:

@@ -152,6 +152,15 @@ def test_every_way_gives_one_number() -> None:
         assert in_ranx["recall@3"] == pytest.approx(measured(table, "R@3")[name], abs=1e-12)
 
 
+@pytest.mark.parametrize("options", [{}, {"plan": "tree"}], ids=str)
+def test_pool_order_and_topics_without_qrels_in_batches(options) -> None:  # type: ignore[no-untyped-def]  # keyword arguments
+    qrels = QRELS[QRELS.qid != "q2"].assign(pool_rank=0)
+    got = pt.Experiment(
+        [retriever(FULL)], TOPICS, qrels, [RCPnDCG(rules="trec-dl") @ 10], batch_size=1, verbose=False, **options
+    )
+    assert got["RCPnDCG(rules='trec-dl')@10"][0] > 0
+
+
 def test_transformer_that_the_experiment_can_inspect_gives_no_warning(recwarn: pytest.WarningsRecorder) -> None:
     pt.Experiment([retriever(FULL)], TOPICS, QRELS, METRICS, validate="error")
     assert [str(warning.message) for warning in recwarn if "Validation" in str(warning.message)] == []

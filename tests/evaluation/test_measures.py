@@ -400,6 +400,56 @@ def test_agrees_with_the_kernel_on_random_runs() -> None:
             assert per_query(RCPnDCG(ties=ties, cutoff=k), qrels, run) == expected.to_dict()
 
 
+def test_no_query_to_score_needs_no_pool_order() -> None:
+    nothing = pd.DataFrame(columns=["query_id", "doc_id", "gain", "pool_rank"])
+    assert list(RCPnDCG(rules="trec-dl").iter_calc(nothing, RUN)) == []
+    with pytest.raises(RCPError, match="needs the column 'pool_rank'"):
+        per_query(RCPnDCG(ties="pool"), QRELS.assign(pool_rank=math.nan))
+
+
+def test_a_dict_may_say_that_a_pool_is_empty() -> None:
+    assert per_query(RCPnDCG @ 1, {"q1": {"a": 0.5}, "q2": {}}, {"q1": {"a": 1.0}}) == {"q1": 1.0, "q2": 0.0}
+
+
+def test_datasets_that_are_named_must_fit() -> None:
+    gains = table([["A", "1", "a", 0.9, 0, False], ["B", "1", "a", 0.1, 0, False]])
+    qrels = pd.DataFrame([("B", "1", "a", 1)], columns=["dataset", "query_id", "doc_id", "relevance"])
+    run = qrels.assign(score=1.0)
+    assert per_query(gains.RCPGain @ 1, qrels, run) == {"1": 0.1}
+    with pytest.raises(RCPError, match="qrels are of dataset 'B', the gains of 'A'"):
+        per_query(gains.select("A").RCPGain @ 1, qrels, run)
+    with pytest.raises(RCPError, match="run is of dataset 'A', the qrels of 'B'"):
+        per_query(gains.RCPGain @ 1, qrels, run.assign(dataset="A"))
+    with pytest.raises(RCPError, match=r"the run's queries are \('B', '1'\), the gains' \('A', '1'\)"):
+        ndcg(run, gains.select("A").scored)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        (None, RUN, "the qrels must be a frame, a dict of dicts or named tuples, not NoneType"),
+        (QRELS, None, "the run must be a frame"),
+        ({"q1": ["a"]}, RUN, r"must map each query to a dict of documents; 'q1' has \['a'\]"),
+        (QRELS, [("q1", "a", 1.0)], "named tuples with the same fields; there are 'without field names'"),
+        (QRELS, RUN.assign(score=pd.Timestamp("2020-01-01")), "column 'score' must hold numbers, not datetime64"),
+        (QRELS, RUN.assign(score=10**400), "column 'score' must hold numbers"),
+        (QRELS, pd.concat([RUN, RUN[["score"]]], axis=1), "the run has several columns 'score'"),
+        (QRELS, RUN.assign(doc_id=""), "the run ranks a document whose id is an empty string for query 'q1', 'q2'"),
+        (QRELS.assign(relevance=math.inf), RUN, r"'relevance' must hold whole numbers.*inf"),
+        (QRELS.assign(gain=1.5), RUN, r"from 0 to 1; not so query, document, gain: \('q1', 'a', 1.5\)"),
+    ],
+)
+def test_input_of_the_wrong_kind(qrels: object, run: object, message: str) -> None:
+    with pytest.raises(RCPError, match=message):
+        per_query(RCPnDCG @ 10, qrels, run)
+
+
+def test_text_parameters_of_numpy_print_as_text() -> None:
+    assert str(RCPnDCG(ties=np.str_("mean"), unjudged=np.str_("upper"))) == "RCPnDCG(ties='mean',unjudged='upper')"
+    with pytest.raises(RCPError, match="not DataFrame"):
+        RCPnDCG(gains=QRELS)
+
+
 def test_inputs_that_the_measures_need() -> None:
     assert set(ir_measures.run_inputs([RCPnDCG @ 10])) == {"query_id", "doc_id", "score"}
     assert set(ir_measures.qrel_inputs([RCPnDCG @ 10])) == {"query_id", "doc_id", "gain"}

@@ -315,7 +315,7 @@ def test_excluded_column_of_the_gains_leaves_ranking_and_ideal() -> None:
 
 
 def test_excluded_text_is_not_a_list_of_letters() -> None:
-    with pytest.raises(RCPError, match="not the text 'abc'"):
+    with pytest.raises(RCPError, match="must hold several document ids, not 'abc'"):
         ndcg({"q": {"a": 1.0}}, GAINS, excluded={"q": "abc"})
 
 

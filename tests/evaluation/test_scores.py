@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import ir_measures
 import numpy as np
@@ -183,8 +184,28 @@ def test_each_measure_reads_its_own_column_and_no_other() -> None:
     ]:
         with pytest.raises(RCPError, match=f"no column '{column}'"):
             value(measure @ 1, labels.drop(columns=column), run)
-    with pytest.raises(RCPError, match="a dict of qrels holds no 'count_gain'"):
+    with pytest.raises(RCPError, match="a dict holds one number for each document, and no 'count_gain'"):
         value(CountnDCG @ 1, {"q": {"a": 0.5}}, run)  # type: ignore[arg-type]  # refused
+
+
+def test_recall_depends_on_no_order_of_the_gains() -> None:
+    gains = {f"d{i}": 0.1 + 0.7 * (i * 7919 % 101) / 101 for i in range(60)}
+    first = value(RCPRecall @ 7, qrels(gains), {"q": {f"d{i}": float(i) for i in range(60)}})
+    for seed in range(20):
+        shuffled = qrels(gains).sample(frac=1, random_state=seed)
+        assert value(RCPRecall @ 7, shuffled, {"q": {f"d{i}": float(i) for i in range(60)}}) == first
+
+
+def test_one_deep_ranking_among_shallow_ones_takes_no_more_room_than_its_own() -> None:
+    run = {**{f"q{i}": {"a": 2.0, "b": 1.0} for i in range(2000)}, "deep": {f"d{i}": -float(i) for i in range(20_000)}}
+    gains = pd.DataFrame([(q, d, 0.5) for q in run for d in ("a", "b", "d1")], columns=["query_id", "doc_id", "gain"])
+    tracemalloc.start()
+    found = {metric.query_id: metric.value for metric in RCPERR.iter_calc(gains, run)}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found["q7"] == 0.5 + 0.25 / 2
+    assert found["deep"] == 0.25
+    assert peak < 100e6  # a matrix of every query by the deepest would hold 320 MB
 
 
 def test_gains_of_zero_and_one_make_the_known_measures() -> None:
