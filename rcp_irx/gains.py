@@ -164,7 +164,8 @@ class GainTable:
 
     @cached_property
     def _positions(self) -> dict[str, np.ndarray]:
-        return dict(self._scored.groupby("qid", sort=False).indices)
+        rows = self._scored.groupby("qid", sort=False).indices
+        return {str(qid): np.asarray(places) for qid, places in rows.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_scored", "_positions")}
