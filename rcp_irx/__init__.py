@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from rcp_irx.gains import GainTable
     from rcp_irx.judging.judges.base import Judge, JudgeFailure, RubricAnswer, TournamentAnswer
     from rcp_irx.judging.judges.lexical import LexicalJudge
+    from rcp_irx.judging.judges.openai import OpenAIJudge
+    from rcp_irx.judging.judges.replay import ReplayJudge
     from rcp_irx.judging.judges.simulated import SimulatedJudge
     from rcp_irx.judging.log import JudgmentLog
     from rcp_irx.judging.protocol import FULL, REDUCED, Protocol
     from rcp_irx.judging.rubric import Criterion, Rubric
+    from rcp_irx.judging.spending import RunStopped
     from rcp_irx.pyterrier import RCPJudge, RRFPool
     from rcp_irx.registry import register_gains
 
@@ -44,6 +47,8 @@ _HOMES = {
     "RubricAnswer": "judging.judges.base",
     "TournamentAnswer": "judging.judges.base",
     "LexicalJudge": "judging.judges.lexical",
+    "OpenAIJudge": "judging.judges.openai",
+    "ReplayJudge": "judging.judges.replay",
     "SimulatedJudge": "judging.judges.simulated",
     "JudgmentLog": "judging.log",
     "FULL": "judging.protocol",
@@ -51,6 +56,7 @@ _HOMES = {
     "Protocol": "judging.protocol",
     "Criterion": "judging.rubric",
     "Rubric": "judging.rubric",
+    "RunStopped": "judging.spending",
     "RCPJudge": "pyterrier",
     "RRFPool": "pyterrier",
 }
@@ -69,6 +75,7 @@ __all__ = [
     "JudgmentLog",
     "LexicalJudge",
     "MissingExtra",
+    "OpenAIJudge",
     "Protocol",
     "Query",
     "RCPBest",
@@ -81,8 +88,10 @@ __all__ = [
     "RCPnDCG",
     "RRFPool",
     "RawBTnDCG",
+    "ReplayJudge",
     "Rubric",
     "RubricAnswer",
+    "RunStopped",
     "SimulatedJudge",
     "TournamentAnswer",
     "__version__",

@@ -14,14 +14,17 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from rcp_irx.documents import Pool, dataset_column, id_column, pools, with_labels
-from rcp_irx.errors import MissingExtra, RCPError, examples, warn
+from rcp_irx.errors import MissingExtra, RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import StageScores, stage_scores
+from rcp_irx.judging.estimate import Estimate, estimate, largest_protocol, window_costs
 from rcp_irx.judging.judges.base import Judge
 from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.judging.protocol import FULL, Protocol
 from rcp_irx.judging.rubric import Rubric
-from rcp_irx.judging.runner import PoolRunner, refuse_mixture
+from rcp_irx.judging.runner import PoolRunner, fitted, refuse_mixture, remaining, run_pools
+from rcp_irx.judging.spending import RunStopped, Spending
+from rcp_irx.judging.store import Outcome
 from rcp_irx.pooling import fill_pool, fuse
 
 try:
@@ -62,6 +65,10 @@ class RCPJudge(pt.Transformer):
         What counts as relevant here.
     retry_failed : bool
         Ask windows again whose failure stands after three attempts.
+    keep_text : bool
+        Store the documents' texts in the log, beside their hashes.
+    max_calls, max_tokens_total, max_cost : optional
+        Where a run (one call of the transformer) stops: `RunStopped`, with all that was answered in the log.
     verbose : bool
         Show progress.
 
@@ -87,6 +94,10 @@ class RCPJudge(pt.Transformer):
         context_fields: Sequence[str] = (),
         task: str | None = None,
         retry_failed: bool = False,
+        keep_text: bool = False,
+        max_calls: int | None = None,
+        max_tokens_total: int | None = None,
+        max_cost: float | None = None,
         verbose: bool = False,
     ):
         super().__init__()
@@ -101,7 +112,7 @@ class RCPJudge(pt.Transformer):
                 f"{type(judge).__name__} has no name; it must tell the model and every setting that changes answers"
             )
         self.judge = judge
-        self.log = log if isinstance(log, JudgmentLog) else JudgmentLog(log)
+        self.log = log if isinstance(log, JudgmentLog) else JudgmentLog(log, keep_text=keep_text)
         if judge.paid and self.log.path is None:
             raise RCPError(
                 f"judge {judge.name!r} costs money: give log='some.judgments', so that no answer is paid for twice"
@@ -113,6 +124,7 @@ class RCPJudge(pt.Transformer):
         self.context_fields = (context_fields,) if isinstance(context_fields, str) else tuple(context_fields)
         self.task = task
         self.retry_failed = retry_failed
+        self.max_calls, self.max_tokens_total, self.max_cost = max_calls, max_tokens_total, max_cost
         self.verbose = verbose
 
     def __repr__(self) -> str:
@@ -137,6 +149,50 @@ class RCPJudge(pt.Transformer):
                 f"the pool already has the column {examples(clash)}, which RCPJudge writes; drop or rename it"
             )
         frame = inp.assign(qid=id_column(inp, "qid", "pool"), docno=id_column(inp, "docno", "pool"))
+        found = self._pools(frame)
+        for pool in found:
+            refuse_mixture(pool, self.judge, self.protocol, self.log)
+        runners = [
+            PoolRunner(pool, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
+            for pool in found
+        ]  # all are in the log before the first window is asked, so that a stopped run shows what is missing
+        self._run(runners)
+        scores = [self._scores(pool) for pool in found]
+        _warn_of_cuts(found)
+        return _with_scores(frame, found, scores, self.rubric, self.dataset)[[*_without(inp.columns, added), *added]]
+
+    def estimate(self, pool: pd.DataFrame) -> Estimate:
+        """What judging a pool would still take: calls, tokens and, where the judge has prices, cost; nothing is asked.
+
+        Answers in the log are not counted. Failed windows take up to three calls.
+        """
+        found = self._pools(pool)
+        calls = [remaining(one, self.judge, self.rubric, self.protocol, self.log) for one in found]
+        costs = [window_costs(one, self.judge, self.rubric, self.protocol.size) for one in found]
+        return estimate(found, calls, self.judge, costs)
+
+    def protocol_for(
+        self,
+        pool: pd.DataFrame,
+        *,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        max_tokens_total: int | None = None,
+    ) -> Protocol:
+        """The largest protocol for a pool within these limits, at most this judge's own; see `largest_protocol`.
+
+        It places every document at least 3 times in the tournament and twice in the rubric.
+
+        Raises
+        ------
+        RCPError
+            If no such protocol fits.
+        """
+        limits = {"max_calls": max_calls, "max_tokens_total": max_tokens_total, "max_cost": max_cost}
+        return largest_protocol(self._pools(pool), self.judge, self.rubric, self.protocol, limits)
+
+    def _pools(self, frame: pd.DataFrame) -> list[Pool]:
+        """The pools of a frame, as the judge can be shown them."""
         keep = [name for name in frame.columns if name in POOL_COLUMNS or name.startswith(SOURCE_RANK)]
         found = pools(
             frame,
@@ -146,31 +202,46 @@ class RCPJudge(pt.Transformer):
             dataset=self.dataset,
             keep=keep,
         )
-        for pool in found:
-            refuse_mixture(pool, self.judge, self.protocol, self.log)
-        runners = [
-            PoolRunner(pool, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
-            for pool in found
-        ]  # all are in the log before the first window is asked, so that a stopped run shows what is missing
-        scores = []
-        with tqdm(total=self._calls(found), disable=not self.verbose, desc="RCPJudge", unit="window") as progress:
-            for runner in runners:
-                scores.append(self._judge(runner, progress))
-        return _with_scores(frame, found, scores, self.rubric, self.dataset)[[*_without(inp.columns, added), *added]]
+        return [fitted(pool, self.judge, self.rubric, self.protocol.size) for pool in found]
 
-    def _calls(self, found: Sequence[Pool]) -> int:
-        counts = [self.protocol.counts(len(pool.documents)) for pool in found]
-        return sum(count.tournament + count.rubric for count in counts)
+    def _run(self, runners: Sequence[PoolRunner]) -> None:
+        """Ask what is missing, with progress."""
+        spending = Spending(self.max_calls, self.max_tokens_total, self.max_cost)
+        total = sum(runner.windows() for runner in runners)
+        with tqdm(total=total, disable=not self.verbose, desc="RCPJudge", unit="window") as progress:
 
-    def _judge(self, runner: PoolRunner, progress: Any) -> StageScores:
-        """Judge one pool to the end and read its scores from the log, which may hold more windows than this run."""
-        pool = runner.pool
-        runner.run(lambda outcome: progress.update())
+            def shown(outcome: Outcome) -> None:
+                progress.set_postfix_str(spending.describe(), refresh=False)
+                progress.update()
+
+            try:
+                run_pools(runners, spending, shown)
+            except RunStopped as stopped:
+                whole = sum(runner.finished() for runner in runners)
+                raise RunStopped(
+                    f"{stopped}; {whole} of {counted(len(runners), 'query', 'queries')} judged to the end. Run again "
+                    "to go on; log.calibrate(incomplete='leave_out') uses what is whole"
+                ) from None
+
+    def _scores(self, pool: Pool) -> StageScores:
+        """A judged pool's scores from the log, which may hold more windows than this run."""
         key = (pool.query.dataset, pool.query.id)
         judged = self.log.judged(judge=self.judge.name, rubric=self.rubric.digest, queries=[key])[0]
         if judged.failed:
             warn(f"{pool.query}: {judged.failed} of {judged.planned} windows failed; see log.failures()")
         return stage_scores(judged, len(self.rubric))
+
+
+def _warn_of_cuts(found: Sequence[Pool]) -> None:
+    hidden = [
+        (pool.query.id, document.id, f"{columns['not_shown']:.0%}")
+        for pool in found
+        for document, columns in zip(pool.documents, pool.columns, strict=False)
+        if columns.get("not_shown")
+    ]
+    if hidden:
+        number = counted(len(hidden), "document was", "documents were")
+        warn(f"{number} cut to fit the context; query, document, share not shown: {examples(hidden)}")
 
 
 def _without(columns: pd.Index, added: dict[str, str]) -> list[str]:

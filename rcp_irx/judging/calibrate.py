@@ -104,7 +104,8 @@ def calibrate(
     Parameters
     ----------
     criteria : GainTable, optional
-        Its criterion parameters are kept (frozen); only the queries' scales and offsets are fitted.
+        Its criterion parameters are kept (frozen); only the queries' scales and offsets are fitted. The new table's
+        metadata say under `moved` how far the gains of the documents that both hold have moved.
     excluded : DataFrame, optional
         `qid, docno` (and `dataset`) of documents that leave every ranking and every ideal. The fit keeps them (C.5).
     max_failed : float
@@ -180,6 +181,7 @@ def calibrate(
             **(metadata or {}),
             "rubric": rubric.digest,
             "criteria_from": criteria.fit_id if criteria is not None else "",
+            **({} if criteria is None else {"moved": _moved(documents, criteria)}),
             "left_out": sorted(map(list, left | set(unfinished))),
             "windows": {"planned": sum(j.planned for j in judged), "failed": sum(j.failed for j in judged)},
             "fit": {
@@ -304,6 +306,21 @@ def _frozen(criteria: GainTable | None, rubric: Rubric) -> tuple[np.ndarray | No
     if list(given["question"]) != [c.question for c in rubric.criteria]:
         raise RCPError("the frozen criteria belong to another rubric: their questions differ from the log's")
     return given["gamma"].to_numpy(dtype=float), given["beta"].to_numpy(dtype=float)
+
+
+def _moved(documents: pd.DataFrame, earlier: GainTable) -> dict[str, Any]:
+    """How far the gains of documents that an earlier table holds have moved: how many, mean and largest size, which."""
+    both = documents.merge(earlier.documents, on=["dataset", "qid", "docno"], suffixes=("", "_before"))
+    if both.empty:
+        return {"documents": 0}
+    size = (both["gain"] - both["gain_before"]).abs()
+    farthest = both.loc[size.idxmax()]
+    return {
+        "documents": len(both),
+        "mean": float(size.mean()),
+        "largest": float(size.max()),
+        "farthest": [farthest["dataset"], farthest["qid"], farthest["docno"]],
+    }
 
 
 def _with_pool_columns(documents: pd.DataFrame, judged: Sequence[JudgedPool]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from rcp_irx.documents import Document, Pool, Query
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.gains import GainTable
 from rcp_irx.judging import calibrate as calibration
+from rcp_irx.judging import rereading
 from rcp_irx.judging.rubric import Rubric
 from rcp_irx.judging.store import JudgmentStore
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT
@@ -80,30 +81,63 @@ class JudgmentLog(JudgmentStore):
     def failures(self) -> pd.DataFrame:
         """One row per failed attempt, and whether a later attempt was answered.
 
-        Columns `dataset, qid, judge, stage, phase, number, attempt, failure, raw, answered`.
+        Columns `dataset, qid, judge, stage, phase, number, attempt, failure, finish_reason, raw, answered`.
         """
         rows = self._read(
-            "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, a.attempt, a.failure, a.raw,"
-            " EXISTS (SELECT 1 FROM attempts b WHERE b.key = a.key AND b.failure = '')"
+            "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, a.attempt, a.failure,"
+            " a.finish_reason, a.raw, EXISTS (SELECT 1 FROM attempts b WHERE b.key = a.key AND b.failure = '')"
             " FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
             " JOIN pools p ON p.id = l.pool WHERE a.failure != ''"
             " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed, a.attempt"
         )
-        names = "dataset qid judge stage phase number attempt failure raw answered".split()
+        names = "dataset qid judge stage phase number attempt failure finish_reason raw answered".split()
         return pd.DataFrame(rows, columns=names).astype({"answered": bool})
 
     def usage(self) -> pd.DataFrame:
-        """Calls made, one row per judge and stage: `judge, stage, windows, calls, answered, noted, failed, seconds`.
+        """Calls made, one row per judge and stage.
 
-        Noted answers count although something is odd about them (scores beyond 5 in size).
+        Columns `judge, stage, windows, calls, answered, noted, failed, prompt_tokens, completion_tokens, seconds`.
+        Noted answers count although something is odd about them (scores beyond 5 in size). Seconds of calls that were
+        in flight at the same time add up.
         """
         rows = self._read(
             "WITH k AS (SELECT DISTINCT l.judge, l.stage, w.key FROM windows w JOIN plans l ON l.id = w.plan)"
             " SELECT k.judge, k.stage, count(DISTINCT k.key), count(a.key), coalesce(sum(a.failure = ''), 0),"
-            " coalesce(sum(a.note != ''), 0), coalesce(sum(a.failure != ''), 0), coalesce(sum(a.seconds), 0.0)"
+            " coalesce(sum(a.note != ''), 0), coalesce(sum(a.failure != ''), 0), coalesce(sum(a.prompt_tokens), 0),"
+            " coalesce(sum(a.completion_tokens), 0), coalesce(sum(a.seconds), 0.0)"
             " FROM k LEFT JOIN attempts a ON a.key = k.key GROUP BY k.judge, k.stage ORDER BY k.judge, k.stage DESC"
         )
-        return pd.DataFrame(rows, columns="judge stage windows calls answered noted failed seconds".split())
+        names = "judge stage windows calls answered noted failed prompt_tokens completion_tokens seconds".split()
+        return pd.DataFrame(rows, columns=names)
+
+    def reparse(self) -> pd.DataFrame:
+        """Read the raw answers of language models again with the present parser; nothing is asked.
+
+        Attempts that failed in reading and now hold an answer become answers, and the other way round; refusals,
+        answers that were cut off and those of judges that keep no model's own text stay as they are.
+
+        Returns
+        -------
+        DataFrame
+            One row per attempt that changed: `key, attempt, before, after` ("" is an answer).
+        """
+        changes = rereading.changes(self._reread_rows())
+        self.rewrite(changes)
+        rows = [(change.key, change.attempt, change.before, change.failure) for change in changes]
+        return pd.DataFrame(rows, columns=["key", "attempt", "before", "after"])
+
+    def _reread_rows(self) -> list[rereading.Attempt]:
+        """The attempts that hold a language model's text, with what is needed to read it."""
+        rows = self._read(
+            "SELECT DISTINCT a.key, a.attempt, a.failure, a.answer, a.raw, l.stage, w.docnos, coalesce(t.text, '')"
+            " FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
+            " LEFT JOIN texts t ON t.digest = l.rubric AND t.kind = 'rubric'"
+            " WHERE a.model != '' AND a.raw != '' ORDER BY a.key, a.attempt"
+        )
+        return [
+            rereading.Attempt(key, attempt, failure, json.loads(answer), raw, stage, len(json.loads(docnos)), rubric)
+            for key, attempt, failure, answer, raw, stage, docnos, rubric in rows
+        ]
 
     def judged(
         self,

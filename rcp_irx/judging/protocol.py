@@ -121,6 +121,16 @@ class Protocol:
             rubric_stratified,
         )
 
+    def growth_placements(self, n_documents: int) -> tuple[int, int]:
+        """How often a document that joins a pool of now `n_documents` is placed: in the tournament, in the rubric.
+
+        The tournament as often as this protocol places a document (14 under FULL); the rubric 0.6 times as often (4),
+        as most of what it tells of a document comes through the criteria that all documents share.
+        """
+        counts = self.counts(n_documents)
+        share = counts.size / n_documents
+        return max(1, round(counts.tournament * share)), max(2, round(0.6 * counts.rubric * share))
+
     def describe(self) -> dict[str, float | int | bool | str]:
         """The settings as plain values, for logs and tables."""
         return {key: str(value) if isinstance(value, Fraction) else value for key, value in sorted(vars(self).items())}

@@ -1,32 +1,50 @@
-"""Runs the rounds of pools against a judge, one call at a time, and keeps every answer in the log.
+"""Runs the rounds of pools against a judge and keeps every answer in the log; what has an answer there is not asked.
 
-Skips what is there.
+A judge with plain methods is called window by window; one with `atournament` and `arubric` has many calls in flight.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from rcp_irx.documents import Document, Pool
+from rcp_irx.errors import RCPError
+from rcp_irx.judging.concurrency import PriorityLimit, Turn, run_to_end, together
 from rcp_irx.judging.judges.base import (
     FINAL,
     RETRIED,
     USUAL_SCORE,
     Judge,
     JudgeFailure,
+    JudgeUnavailable,
+    RubricAnswer,
+    TournamentAnswer,
     checked_passes,
     checked_scores,
 )
 from rcp_irx.judging.protocol import Protocol
 from rcp_irx.judging.rubric import Rubric
+from rcp_irx.judging.spending import RunStopped, Spending
 from rcp_irx.judging.store import JudgmentStore, Outcome, digest, question_of, window_key
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT, Tournament, WindowPlace
 
 ATTEMPTS = 3
 """Calls at one window before its failure stands."""
+
+CALLS_AHEAD = 4
+"""One more query is begun for so many calls that may be in flight: a query's last rounds are narrow."""
+
+WAIT_FOR_OTHERS = 0.2
+"""Seconds between two looks at a query that another process is judging."""
+
+OnWindow = Callable[[Outcome], None]
 
 
 def refuse_mixture(pool: Pool, judge: Judge, protocol: Protocol, log: JudgmentStore) -> None:
@@ -80,34 +98,95 @@ class PoolRunner:
         self._question = question_of(pool.query)
         self._repeats: Counter[tuple[Any, ...]] = Counter()
 
-    def run(self, on_window: Callable[[Outcome], None] = lambda outcome: None) -> None:
+    def run(self, on_window: OnWindow = lambda outcome: None, spending: Spending | None = None) -> None:
         """Ask every window that has no answer, round by round."""
+        run_pools([self], spending or Spending(), on_window)
+
+    def batch(self) -> int:
+        """The windows of an adaptive round, which is the narrowest."""
+        return min(self.protocol.counts(len(self.documents)).adaptive, default=1)
+
+    def windows(self) -> int:
+        """The windows that a run goes through, those with an answer in the log too."""
+        return sum(self._tournament().counted().values())
+
+    def to_ask(self) -> tuple[int, int]:
+        """The tournament and rubric windows without an answer that stands."""
+        wanted = self._tournament().counted()
+        for stage, plan in self._plans.items():
+            base = self.log.grown_from(plan)
+            keys = self.log.keys(plan) or (self.log.keys(base[0]) if base is not None else [])
+            wanted[stage] -= sum(not self._to_ask(self.log.outcome(key)) for key in keys)
+        return max(0, wanted[TOURNAMENT]), max(0, wanted[RUBRIC])
+
+    def finished(self) -> bool:
+        """Whether both stages have been judged to the end."""
+        return all(self.log.finished(plan) for plan in self._plans.values())
+
+    def call_by_call(self, ask: Ask) -> None:
+        """Judge the pool with one call at a time."""
+        query = self.pool.query
+        self.log.locks.take(query.dataset, query.id, wait=True)
+        try:
+            rounds = self._rounds()
+            outcomes: list[Outcome] | None = None
+            while (windows := _next(rounds, outcomes)) is not None:
+                outcomes = [self._settle(place, key, ask) for place, key in windows]
+        finally:
+            self.log.locks.give_back(query.dataset, query.id)
+
+    async def many_calls(self, ask: Ask, priority: int, *, by_round: bool = False) -> None:
+        """Judge the pool with every window of a round in flight, as far as the limit allows.
+
+        Calls of lower `priority` go first; with `by_round`, among equals those of earlier rounds.
+        """
+        query = self.pool.query
+        while not self.log.locks.take(query.dataset, query.id, wait=False):
+            await asyncio.sleep(WAIT_FOR_OTHERS)
+        try:
+            rounds = self._rounds()
+            outcomes: list[Outcome] | None = None
+            turn = (priority, 0)
+            while (windows := _next(rounds, outcomes)) is not None:
+                outcomes = await together(
+                    [self._settle_later(place, key, ask, turn) for place, key in windows], drain=(RunStopped,)
+                )
+                turn = (priority, turn[1] + by_round)
+        finally:
+            self.log.locks.give_back(query.dataset, query.id)
+
+    def _rounds(self) -> Generator[list[tuple[WindowPlace, str]], list[Outcome], None]:
+        """The windows of each round with their keys; their outcomes are sent back."""
         plans = list(self._plans.values())
-        with self.log.judging(self.pool.query.dataset, self.pool.query.id):
-            tournament = Tournament(self.pool, self.protocol, len(self.rubric), self._planned())
-            self.log.begin(plans)
-            self._repeats.clear()
-            for places in tournament.rounds():
-                keys = [self._key(place) for place in places]
-                self.log.add_windows(self._row(place, key) for place, key in zip(places, keys, strict=True))
-                for place, key in zip(places, keys, strict=True):
-                    outcome = self._settle(place, key)
-                    tournament.record(place, outcome.answer)
-                    on_window(outcome)
-            self.log.finish(plans)
+        tournament = self._tournament()
+        self.log.begin(plans)
+        self._repeats.clear()
+        for places in tournament.rounds():
+            keys = [self._key(place) for place in places]
+            windows = list(zip(places, keys, strict=True))
+            self.log.add_windows(self._row(place, key) for place, key in windows)
+            outcomes = yield windows
+            for place, outcome in zip(places, outcomes, strict=True):
+                tournament.record(place, outcome.answer)
+        self.log.finish(plans)
+
+    def _tournament(self) -> Tournament:
+        """The pool's state machine, with the windows that the log has planned for it and the documents known before."""
+        index = {document.id: i for i, document in enumerate(self.documents)}
+        planned: dict[tuple[str, str], Sequence[tuple[int, ...]]] = {}
+        known = {}
+        for stage, plan in self._plans.items():
+            windows, base = self.log.planned(plan), self.log.grown_from(plan)
+            if base is not None and len(base[1]) * 2 >= len(index):  # beyond that, judging all anew is cheaper
+                known[stage] = [index[docno] for docno in base[1]]
+                windows = windows or self.log.planned(base[0])
+            for phase, held in windows.items():
+                planned[stage, phase] = [tuple(index[docno] for docno in docnos) for docnos in held]
+        return Tournament(self.pool, self.protocol, len(self.rubric), planned, known)
 
     def _row(self, place: WindowPlace, key: str) -> tuple[int, str, int, bool, list[str], str]:
         docnos = [self.documents[i].id for i in place.documents]
         return self._plans[place.stage], place.phase, place.index, place.reversed, docnos, key
-
-    def _planned(self) -> dict[tuple[str, str], list[tuple[int, ...]]]:
-        """The windows that the log has planned for this pool, as indices into its sorted documents."""
-        index = {document.id: i for i, document in enumerate(self.documents)}
-        return {
-            (stage, phase): [tuple(index[docno] for docno in docnos) for docnos in windows]
-            for stage, plan in self._plans.items()
-            for phase, windows in self.log.planned(plan).items()
-        }
 
     def _key(self, place: WindowPlace) -> str:
         """The window's key: the same content shown again in this pool gets the next repeat number."""
@@ -120,44 +199,219 @@ class PoolRunner:
             place.stage, self.judge.name, digest(self._prompts[place.stage]), self._question, rubric, texts, repeat
         )
 
-    def _settle(self, place: WindowPlace, key: str) -> Outcome:
+    def _settle(self, place: WindowPlace, key: str, ask: Ask) -> Outcome:
         """The window's outcome: from the log where it stands there, else from up to three calls."""
         outcome = self.log.outcome(key)
-        if outcome.answer is not None or (outcome.failure and not self._again(outcome)):
-            return outcome
-        documents = [self.documents[i] for i in place.documents]
-        again = self.retry_failed or outcome.failure in RETRIED
-        for _ in range(ATTEMPTS if again else ATTEMPTS - outcome.attempts):
-            outcome = self._call(place.stage, documents, key)
+        for attempt in self._attempts(outcome):
+            outcome = ask.now(self, place, key, attempt)
             if outcome.answer is not None or outcome.failure in FINAL:
                 break
+        ask.on_window(outcome)
         return outcome
 
-    def _again(self, outcome: Outcome) -> bool:
+    async def _settle_later(self, place: WindowPlace, key: str, ask: Ask, priority: Turn) -> Outcome:
+        """As `_settle`, waiting for a place under the limit before each call."""
+        outcome = self.log.outcome(key)
+        for attempt in self._attempts(outcome):
+            outcome = await ask.later(self, place, key, attempt, priority)
+            if outcome.answer is not None or outcome.failure in FINAL:
+                break
+        ask.on_window(outcome)
+        return outcome
+
+    def _attempts(self, outcome: Outcome) -> range:
+        """The attempts to be made at a window, counted from 0 over its whole life, as far as none is answered."""
+        if not self._to_ask(outcome):
+            return range(0)
+        again = self.retry_failed or outcome.failure in RETRIED
+        return range(ATTEMPTS) if again else range(outcome.attempts, ATTEMPTS)
+
+    def _to_ask(self, outcome: Outcome) -> bool:
+        if outcome.answer is not None:
+            return False
         return (
-            self.retry_failed
+            not outcome.failure
+            or self.retry_failed
             or outcome.failure in RETRIED
             or (outcome.failure not in FINAL and outcome.attempts < ATTEMPTS)
         )
 
-    def _call(self, stage: str, documents: Sequence[Document], key: str) -> Outcome:
-        """One call, its result in the log. Exceptions other than JudgeFailure end the run."""
-        start = time.perf_counter()
-        query = self.pool.query
+
+class Ask:
+    """Calls a judge and puts what comes of it into the log at once, within the limits of the run."""
+
+    def __init__(self, spending: Spending, on_window: OnWindow, limit: PriorityLimit | None = None):
+        self.spending, self.on_window, self._limit = spending, on_window, limit
+
+    def now(self, runner: PoolRunner, place: WindowPlace, key: str, attempt: int) -> Outcome:
+        """One call of a plain method."""
+        shown = [runner.documents[i] for i in place.documents]
+        judge, query = runner.judge, runner.pool.query
+        self.spending.start()
+        start, ended = time.perf_counter(), False
         try:
-            if stage == TOURNAMENT:
-                scored = self.judge.tournament(query, documents)
-                answer: Any = checked_scores(scored, query, documents)
-                raw, note = scored.raw, _note(answer)
+            if place.stage == TOURNAMENT:
+                given: Any = judge.tournament(query, shown)
             else:
-                answered = self.judge.rubric(query, documents, self.rubric)
-                answer = checked_passes(answered, query, documents, self.rubric)
-                raw, note = answered.raw, ""
+                given = judge.rubric(query, shown, runner.rubric)
+            outcome, ended = self._answered(runner, place, shown, key, given, start), True
         except JudgeFailure as failure:
-            self.log.record(key, failure=failure.kind, raw=failure.raw, seconds=time.perf_counter() - start)
-            return Outcome(None, failure.kind, 1)
-        self.log.record(key, answer=answer, note=note, raw=raw, seconds=time.perf_counter() - start)
+            outcome, ended = self._failed(runner, key, failure, start), True
+        finally:
+            if not ended:
+                self.spending.abandon()
+        return outcome
+
+    async def later(self, runner: PoolRunner, place: WindowPlace, key: str, attempt: int, priority: Turn) -> Outcome:
+        """One call of an async method, once there is a place for it."""
+        assert self._limit is not None
+        shown = [runner.documents[i] for i in place.documents]
+        judge: Any = runner.judge
+        await self._limit.acquire(priority)
+        try:
+            self.spending.start()
+            start, ended = time.perf_counter(), False
+            try:
+                method = judge.atournament if place.stage == TOURNAMENT else judge.arubric
+                more = {"attempt": attempt} if _takes_attempt(method) else {}
+                rest = () if place.stage == TOURNAMENT else (runner.rubric,)
+                given = await method(runner.pool.query, shown, *rest, **more)
+                outcome, ended = self._answered(runner, place, shown, key, given, start), True
+            except JudgeFailure as failure:
+                outcome, ended = self._failed(runner, key, failure, start), True
+            finally:
+                if not ended:
+                    self.spending.abandon()
+        finally:
+            self._limit.release()
+        return outcome
+
+    def _answered(
+        self,
+        runner: PoolRunner,
+        place: WindowPlace,
+        shown: Sequence[Document],
+        key: str,
+        given: TournamentAnswer | RubricAnswer,
+        start: float,
+    ) -> Outcome:
+        """The answer, checked and in the log. Exceptions other than JudgeFailure end the run."""
+        query = runner.pool.query
+        try:
+            if place.stage == TOURNAMENT:
+                answer: Any = checked_scores(given, query, shown)  # type: ignore[arg-type]  # checked there
+                note = _note(answer)
+            else:
+                answer, note = checked_passes(given, query, shown, runner.rubric), ""  # type: ignore[arg-type]
+        except JudgeFailure as failure:
+            failure.usage = given.usage
+            raise
+        seconds = time.perf_counter() - start
+        runner.log.record(key, answer=answer, note=note, raw=given.raw, usage=given.usage, seconds=seconds)
+        self.spending.end(given.usage, runner.judge.cost(given.usage), failed=False)
         return Outcome(answer, "", 1)
+
+    def _failed(self, runner: PoolRunner, key: str, failure: JudgeFailure, start: float) -> Outcome:
+        seconds = time.perf_counter() - start
+        runner.log.record(key, failure=failure.kind, raw=failure.raw, usage=failure.usage, seconds=seconds)
+        self.spending.end(failure.usage, runner.judge.cost(failure.usage), failed=True)
+        if isinstance(failure, JudgeUnavailable):
+            raise RCPError(f"{failure.reason}; every answer so far is in the log, run again to go on") from failure
+        return Outcome(None, failure.kind, 1)
+
+
+def run_pools(runners: Sequence[PoolRunner], spending: Spending, on_window: OnWindow = lambda outcome: None) -> None:
+    """Run pools of one judge to their ends, in order.
+
+    A judge with `atournament` and `arubric` has at most `max_concurrency` calls in flight over all pools; later pools
+    begin only to keep that many, and wait behind earlier ones.
+
+    Raises
+    ------
+    RunStopped
+        At a limit of `spending`, once what is in flight has been answered.
+    RCPError
+        If the judge cannot be reached, or answers what no judge may.
+    """
+    if not runners:
+        return
+    judge = runners[0].judge
+    try:
+        if judge.is_async:
+            run_to_end(lambda: _many_calls(runners, judge.max_concurrency, spending, on_window))
+        else:
+            for runner in runners:
+                runner.call_by_call(Ask(spending, on_window))
+    except RunStopped:
+        raise spending.stop() from None  # what was in flight has been answered, and counts
+
+
+async def _many_calls(
+    runners: Sequence[PoolRunner], max_concurrency: int, spending: Spending, on_window: OnWindow
+) -> None:
+    """Run pools with many calls in flight: as many pools at a time as it takes to keep the limit full.
+
+    Earlier pools go first, so that a run that stops leaves whole pools. Only the last ones go round by round together:
+    one after the other, their narrow adaptive rounds would leave most of the limit unused at the end.
+    """
+    places = max(1, max_concurrency)
+    ask = Ask(spending, on_window, PriorityLimit(places))
+    together_at_end = -(-places // runners[-1].batch())
+    first_of_these = max(0, len(runners) - together_at_end)
+    queue = iter(enumerate(runners))
+
+    async def work() -> None:
+        for place, runner in queue:
+            await runner.many_calls(ask, min(place, first_of_these), by_round=place >= first_of_these)
+
+    active = 1 if places == 1 else max(places // CALLS_AHEAD, together_at_end) + 2
+    await together((work() for _ in range(min(active, len(runners)))), drain=(RunStopped,))
+
+
+def remaining(pool: Pool, judge: Judge, rubric: Rubric, protocol: Protocol, log: JudgmentStore) -> tuple[int, int]:
+    """The tournament and rubric calls that a pool still takes, if each is answered at once; the log stays as it is.
+
+    Adaptive windows depend on answers, so those that are not planned yet are counted by the protocol.
+    """
+    if not log.holds(pool.query.dataset, pool.query.id):
+        counts = protocol.counts(len(pool.documents))
+        return counts.tournament, counts.rubric
+    with log.trial():
+        return PoolRunner(pool, judge, rubric, protocol, log).to_ask()
+
+
+def fitted(pool: Pool, judge: Judge, rubric: Rubric, size: int) -> Pool:
+    """The pool as the judge can be shown it: texts cut to its context, each cut recorded in a column `not_shown`."""
+    most = judge.document_tokens(pool.query, rubric, size)
+    if most is None:
+        return pool
+    from rcp_irx.judging.budget import cut
+
+    shown = [cut(document.text, most) for document in pool.documents]
+    columns = pool.columns or ({},) * len(pool.documents)
+    return replace(
+        pool,
+        documents=tuple(Document(d.id, text) for d, (text, _) in zip(pool.documents, shown, strict=True)),
+        columns=tuple({**kept, "not_shown": hidden} for kept, (_, hidden) in zip(columns, shown, strict=True)),
+    )
+
+
+def _next(rounds: Generator[Any, Any, None], outcomes: list[Outcome] | None) -> list[tuple[WindowPlace, str]] | None:
+    """The next round, None after the last."""
+    try:
+        return rounds.send(outcomes) if outcomes is not None else next(rounds)
+    except StopIteration:
+        return None
+
+
+def _takes_attempt(method: Any) -> bool:
+    """Whether a coroutine method wants to know how often a window has failed."""
+    return _has_attempt(getattr(method, "__func__", method))
+
+
+@lru_cache(maxsize=64)
+def _has_attempt(function: Callable[..., Any]) -> bool:
+    return "attempt" in inspect.signature(function).parameters
 
 
 def _note(scores: Sequence[float]) -> str:

@@ -117,6 +117,48 @@ def adaptive_windows(
     return windows
 
 
+def growth_windows(
+    new: Sequence[int],
+    order: Sequence[int],
+    size: int,
+    placements: int,
+    phase: str,
+    source: Source,
+    planned: Sequence[Window] = (),
+) -> list[Window]:
+    """Windows that place documents which joined a pool: each new one `placements` times, on average or more.
+
+    Half of a window's places, at most, are for new documents, those shown least so far; the others are opponents,
+    one from each of as many equal parts of the present order, again those shown least. Each window is shuffled.
+
+    Parameters
+    ----------
+    new, order : sequence of int
+        The new documents, and the others from best to last.
+    planned : sequence of windows
+        Windows of this phase that are there already.
+    """
+    fresh, count = growth_shape(len(new), len(order), size, placements)
+    parts = np.array_split(np.asarray(order, dtype=int), max(1, min(size - fresh, len(order))))
+    windows = list(planned)
+    shown = np.zeros(len(new) + len(order), dtype=int)
+    for window in windows:
+        shown[list(window)] += 1
+    for index in range(len(windows), count):
+        generator = source(phase, index)
+        held = sorted(new, key=lambda i: (shown[i], generator.random()))[:fresh]
+        held += [min(part.tolist(), key=lambda i: (shown[i], generator.random())) for part in parts if len(part)]
+        shown[held] += 1
+        windows.append(_shuffled(held, generator))
+    return windows
+
+
+def growth_shape(new: int, known: int, size: int, placements: int) -> tuple[int, int]:
+    """How many new documents each window of a growth holds, and how many windows place each of them often enough."""
+    fresh = min(new, max(1, size // 2, size - known))
+    return fresh, -(-placements * new // fresh)
+
+
 def boundary_values(theta: np.ndarray, together: np.ndarray) -> np.ndarray:
     """Eq. 6: p (1 - p) / log2(r + 1) / (1 + n_r) of each boundary between ranks r and r + 1.
 

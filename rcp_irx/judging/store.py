@@ -20,12 +20,9 @@ from typing import Any
 
 from rcp_irx.documents import Pool, Query
 from rcp_irx.errors import RCPError, examples
+from rcp_irx.judging.judges.base import Usage
+from rcp_irx.judging.locks import QueryLocks
 from rcp_irx.judging.rubric import Rubric
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
 _APPLICATION = 0x52435031  # "RCP1", so that another program's database is recognised
@@ -40,7 +37,7 @@ CREATE TABLE pool_documents (
 CREATE TABLE plans (
     id INTEGER PRIMARY KEY, pool INTEGER NOT NULL REFERENCES pools, stage TEXT NOT NULL, judge TEXT NOT NULL,
     prompt TEXT NOT NULL, rubric TEXT NOT NULL, note TEXT NOT NULL, protocol TEXT NOT NULL, turn INTEGER NOT NULL,
-    finished INTEGER NOT NULL,
+    finished INTEGER NOT NULL, grown_from INTEGER REFERENCES plans,
     UNIQUE (pool, stage, judge, prompt, rubric));
 CREATE TABLE windows (
     plan INTEGER NOT NULL REFERENCES plans, phase TEXT NOT NULL, number INTEGER NOT NULL, reversed INTEGER NOT NULL,
@@ -48,8 +45,9 @@ CREATE TABLE windows (
     PRIMARY KEY (plan, phase, number, reversed)) WITHOUT ROWID;
 CREATE TABLE attempts (
     key TEXT NOT NULL, attempt INTEGER NOT NULL, failure TEXT NOT NULL, answer TEXT NOT NULL, note TEXT NOT NULL,
-    raw TEXT NOT NULL,
-    at REAL NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (key, attempt)) WITHOUT ROWID;
+    raw TEXT NOT NULL, finish_reason TEXT NOT NULL, model TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL,
+    PRIMARY KEY (key, attempt)) WITHOUT ROWID;
 """
 
 
@@ -82,28 +80,39 @@ class Outcome:
 class JudgmentStore:
     """Pools, plans, windows and attempts in one SQLite file in WAL mode, or in memory where `path` is None.
 
+    One thread at a time may use it.
+
+    Parameters
+    ----------
+    keep_text : bool
+        Store the documents' texts; otherwise only their hashes are kept.
+
     Raises
     ------
     RCPError
         If the file is no judgment log, is damaged, or was written by another version.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None):
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, keep_text: bool = False):
+        self.keep_text = keep_text
         self.path = None if path is None or path in ("", ":memory:") else os.fspath(path)
         if self.path is not None and os.path.isdir(self.path):
             raise RCPError(f"{self.path} is a folder; a judgment log is one file")
+        self.locks = QueryLocks(self.path)
         with self._named_errors():
-            self._db = sqlite3.connect(self.path or ":memory:", timeout=60, isolation_level=None)
+            self._db = sqlite3.connect(
+                self.path or ":memory:", timeout=60, isolation_level=None, check_same_thread=False
+            )
             self._open()
         self._inode = None if self.path is None else os.stat(self.path).st_ino
 
     def __getstate__(self) -> dict[str, Any]:
         if self.path is None:
             raise RCPError("a judgment log in memory cannot be copied or sent to another process; give it a path")
-        return {"path": self.path}
+        return {"path": self.path, "keep_text": self.keep_text}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["path"])  # type: ignore[misc]  # a copy is the same file, opened again
+        self.__init__(state["path"], keep_text=state["keep_text"])  # type: ignore[misc]  # the same file, opened again
 
     def _open(self) -> None:
         application, version = (
@@ -136,6 +145,9 @@ class JudgmentStore:
     def _writing(self) -> Iterator[None]:
         """One transaction, committed at the end, so that what was written survives the process."""
         self._refuse_moved()
+        if self._db.in_transaction:  # of a trial
+            yield
+            return
         with self._named_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -144,6 +156,16 @@ class JudgmentStore:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is written meanwhile is undone at the end: to see what a run would do."""
+        with self._named_errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            finally:
+                self._db.execute("ROLLBACK")
 
     def _refuse_moved(self) -> None:
         """Stop before an answer goes into a file that nobody will find."""
@@ -161,37 +183,13 @@ class JudgmentStore:
         with self._named_errors():
             return self._db.execute(statement, parameters).fetchall()
 
-    @contextmanager
-    def judging(self, dataset: str, qid: str) -> Iterator[None]:
-        """Hold a query's place in the log, so that two processes do not ask the same windows: the second waits.
-
-        The lock is the operating system's and ends with the process, however that ends. Without such locks (Windows),
-        or in memory, nothing is held.
-        """
-        if self.path is None or fcntl is None:
-            yield
-            return
-        place = int.from_bytes(hashlib.sha256(json.dumps([dataset, qid]).encode()).digest()[:6], "big")
-        with self._lock_file() as file:
-            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
-            try:
-                yield
-            finally:
-                fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
-
-    def _lock_file(self) -> Any:
-        with self._named_errors():
-            try:
-                return open(f"{self.path}.lock", "ab")
-            except OSError as error:
-                raise RCPError(f"{self.path}.lock cannot be written: {error.strerror}") from error
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
     def close(self) -> None:
         """Close the file; the log cannot be used afterwards."""
         self._db.close()
+        self.locks.close()
 
     def add_pool(self, pool: Pool) -> int:
         """Store a pool as its query's present pool; returns its number.
@@ -214,6 +212,9 @@ class JudgmentStore:
                 "SELECT id FROM pools WHERE dataset = ? AND qid = ? AND question = ? AND digest = ?",
                 (query.dataset, query.id, question, content),
             ).fetchone()[0]
+            if self.keep_text:
+                texts = [(digest(document.text), "document", document.text) for document in pool.documents]
+                self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", texts)
             self._db.execute("DELETE FROM pool_documents WHERE pool = ?", (number,))
             self._db.executemany(
                 "INSERT INTO pool_documents VALUES (?, ?, ?, ?, ?)",
@@ -229,23 +230,48 @@ class JudgmentStore:
     ) -> int:
         """Store that a pool is to be judged at a stage by a judge; returns the plan's number.
 
-        It is unfinished until told.
+        It is unfinished until told. A plan of a pool that grew is told apart by `grown_from`, the finished plan of the
+        smaller pool under the same protocol; another protocol plans the whole pool.
         """
         rubric_digest = rubric.digest if rubric is not None else ""
+        base = self._smaller_plan(pool, stage, judge, digest(prompt), rubric_digest, json.dumps(protocol))
         with self._writing():
             for kind, text in [("prompt", prompt), ("rubric", rubric.to_json() if rubric is not None else "")]:
                 self._db.execute("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", (digest(text), kind, text))
             self._db.execute(
-                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, turn, finished)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0) ON CONFLICT (pool, stage, judge, prompt, rubric)"
-                " DO UPDATE SET protocol = excluded.protocol, note = excluded.note, finished = 0",
-                (pool, stage, judge, digest(prompt), rubric_digest, note, json.dumps(protocol)),
+                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, turn, finished, grown_from)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?) ON CONFLICT (pool, stage, judge, prompt, rubric)"
+                " DO UPDATE SET note = excluded.note, finished = 0, protocol = excluded.protocol,"
+                " grown_from = CASE WHEN protocol = excluded.protocol THEN grown_from END",
+                (pool, stage, judge, digest(prompt), rubric_digest, note, json.dumps(protocol), base),
             )
             plan = self._db.execute(
                 "SELECT id FROM plans WHERE pool = ? AND stage = ? AND judge = ? AND prompt = ? AND rubric = ?",
                 (pool, stage, judge, digest(prompt), rubric_digest),
             ).fetchone()[0]
         return int(plan)
+
+    def _smaller_plan(self, pool: int, *plan: str) -> int | None:
+        """The latest finished plan (stage, judge, prompt, rubric, protocol) of a pool that this one only adds to."""
+        rows = self._read(
+            "SELECT l.id FROM plans l JOIN pools o ON o.id = l.pool JOIN pools p ON p.id = ?1"
+            " WHERE o.id != p.id AND o.dataset = p.dataset AND o.qid = p.qid AND o.question = p.question"
+            " AND l.stage = ?2 AND l.judge = ?3 AND l.prompt = ?4 AND l.rubric = ?5 AND l.protocol = ?6 AND l.finished"
+            " AND NOT EXISTS (SELECT docno, text FROM pool_documents WHERE pool = o.id EXCEPT"
+            " SELECT docno, text FROM pool_documents WHERE pool = p.id) ORDER BY o.turn DESC LIMIT 1",
+            (pool, *plan),
+        )
+        return int(rows[0][0]) if rows else None
+
+    def grown_from(self, plan: int) -> tuple[int, list[str]] | None:
+        """The plan of the smaller pool that a plan adds to, and that pool's documents; None: it adds to none."""
+        base = self._read(
+            "SELECT b.id, b.pool FROM plans l JOIN plans b ON b.id = l.grown_from WHERE l.id = ?", (plan,)
+        )
+        if not base:
+            return None
+        documents = self._read("SELECT docno FROM pool_documents WHERE pool = ? ORDER BY docno", (base[0][1],))
+        return int(base[0][0]), [docno for (docno,) in documents]
 
     def refuse_mixture(self, pool: Pool, judge: str, prompts: dict[str, str], protocol: dict[str, Any]) -> None:
         """Refuse to judge a query again under another wording, prompt, document text, window size or seed.
@@ -290,6 +316,27 @@ class JudgmentStore:
             found.setdefault(phase, []).append(tuple(json.loads(docnos)))
         return found
 
+    def judges(self) -> list[tuple[str, str, str, str]]:
+        """The judges that plans name: (name, stage, prompt, note), each once."""
+        rows = self._read(
+            "SELECT DISTINCT l.judge, l.stage, t.text, l.note FROM plans l JOIN texts t ON t.digest = l.prompt"
+            " ORDER BY l.judge, l.stage"
+        )
+        return [tuple(row) for row in rows]
+
+    def holds(self, dataset: str, qid: str) -> bool:
+        """Whether a pool of this query was ever judged, or begun."""
+        return bool(self._read("SELECT 1 FROM pools WHERE dataset = ? AND qid = ?", (dataset, qid)))
+
+    def keys(self, plan: int) -> list[str]:
+        """The keys of the windows that the plan's protocol asks for, as far as they are planned."""
+        rows = self._read("SELECT w.key FROM windows w JOIN plans l ON l.id = w.plan WHERE l.id = ?", (plan,))
+        return [key for (key,) in rows]
+
+    def finished(self, plan: int) -> bool:
+        """Whether a plan was judged to the end."""
+        return bool(self._read("SELECT finished FROM plans WHERE id = ?", (plan,))[0][0])
+
     def begin(self, plans: Sequence[int]) -> None:
         """Start a run of plans: windows written from now on are those that the protocol asks for."""
         with self._writing():
@@ -320,20 +367,41 @@ class JudgmentStore:
         return Outcome(answer, rows[-1][0] if rows and answer is None else "", len(rows))
 
     def record(
-        self, key: str, *, answer: Any = None, failure: str = "", note: str = "", raw: Any = "", seconds: float = 0.0
+        self,
+        key: str,
+        *,
+        answer: Any = None,
+        failure: str = "",
+        note: str = "",
+        raw: Any = "",
+        usage: Usage | None = None,
+        seconds: float = 0.0,
     ) -> None:
         """Store one attempt at a window and commit: its answer, or the class of its failure and what the judge said.
 
         `note` says what is odd about an answer that counts all the same.
         """
+        usage = usage or Usage()
         text = "" if raw is None else raw if isinstance(raw, str) else repr(raw)
         text = text.encode("utf-8", "backslashreplace").decode()  # half an emoji must not cost the answer
         with self._writing():
             self._db.execute(
-                "INSERT INTO attempts SELECT ?, coalesce(max(attempt), 0) + 1, ?, ?, ?, ?, ?, ? FROM attempts"
-                " WHERE key = ?",
-                (key, failure, json.dumps(answer), note, text, time.time(), seconds, key),
+                "INSERT INTO attempts SELECT ?1, coalesce(max(attempt), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                " ?11 FROM attempts WHERE key = ?1",
+                (key, failure, json.dumps(answer), note, text, *_columns(usage), time.time(), seconds),
             )
+
+    def rewrite(self, changes: Iterable[Any]) -> None:
+        """Store what attempts mean when they are read again: (key, attempt, answer, failure) of each."""
+        with self._writing():
+            self._db.executemany(
+                "UPDATE attempts SET answer = ?, failure = ? WHERE key = ? AND attempt = ?",
+                [(json.dumps(c.answer), c.failure, c.key, c.attempt) for c in changes],
+            )
+
+
+def _columns(usage: Usage) -> tuple[str, str, int, int]:
+    return usage.finish_reason, usage.model, usage.prompt_tokens, usage.completion_tokens
 
 
 def _plain(value: Any) -> Any:

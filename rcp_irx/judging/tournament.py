@@ -5,7 +5,7 @@ Asking and storing are the runner's work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from rcp_irx.judging import schedule
 from rcp_irx.judging.protocol import Protocol
 
 TOURNAMENT, RUBRIC = "tournament", "rubric"
+GROWTH = "growth-"
+"""Phases of windows that place documents which joined a pool; the size of the pool then follows."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,28 @@ class Tournament:
         Criteria of the rubric.
     planned : mapping
         Earlier windows of this pool by (stage, phase).
+    known : mapping
+        For a stage in which the pool grew, the documents that were judged before: the earlier windows are kept as they
+        are, and only windows that place the other documents are added.
     """
 
-    def __init__(self, pool: Pool, protocol: Protocol, n_criteria: int, planned: Planned | None = None):
+    def __init__(
+        self,
+        pool: Pool,
+        protocol: Protocol,
+        n_criteria: int,
+        planned: Planned | None = None,
+        known: Mapping[str, Collection[int]] | None = None,
+    ):
         self.documents = tuple(sorted(pool.documents, key=lambda document: document.id))
         self.counts = protocol.counts(len(self.documents))
         self._protocol = protocol
         self._planned = planned or {}
+        self._known = {stage: set(documents) for stage, documents in (known or {}).items()}
         query = pool.query
         self._source = schedule.random_source(protocol.seed, query.dataset, query.id, [d.id for d in self.documents])
         n = len(self.documents)
+        self._growth_phase = f"{GROWTH}{n}"
         self._windows: list[schedule.Window] = []
         self._scores: list[Sequence[float]] = []
         self._together = np.zeros((n, n), dtype=int)
@@ -76,6 +90,23 @@ class Tournament:
             self._passes[shown] += np.asarray(answer, dtype=float)
             self._placements[shown] += 1
 
+    def counted(self) -> dict[str, int]:
+        """How many windows each stage has in all, reversals counted."""
+        counts, n = self.counts, len(self.documents)
+        whole = {TOURNAMENT: counts.tournament, RUBRIC: counts.rubric}
+        for stage, placements in zip((TOURNAMENT, RUBRIC), self._protocol.growth_placements(n), strict=True):
+            if stage in self._known:
+                kept = [w for key, held in self._planned.items() if key[0] == stage for w in self._held(key, held)]
+                new = n - len(self._known[stage])
+                now = (stage, self._growth_phase)
+                _, windows = schedule.growth_shape(new, n - new, counts.size, placements)
+                whole[stage] = len(kept) + (0 if now in self._planned else windows)
+        return whole
+
+    def _held(self, key: tuple[str, str], windows: Sequence[schedule.Window]) -> list[WindowPlace]:
+        stage, phase = key
+        return self._places(stage, phase, windows) if phase in ("random", "stratified") else self._kept(stage, phase)
+
     def rounds(self) -> Iterator[list[WindowPlace]]:
         """The windows of each round; a round is made once the answers to the one before are recorded."""
         counts, n = self.counts, len(self.documents)
@@ -87,20 +118,55 @@ class Tournament:
             yield second
         for batch, count in enumerate(counts.adaptive):
             yield self._adaptive(f"adaptive-{batch + 1}", count)
+        now = {(stage, self._growth_phase) for stage in self._known}
+        earlier = sorted(key for key in self._planned if key[1].startswith(GROWTH) and key not in now)
+        if earlier:
+            yield [place for stage, phase in earlier for place in self._kept(stage, phase)]
+        if self._known:
+            yield [place for stage in sorted(self._known, reverse=True) for place in self._growth(stage)]
 
     def _random(self, stage: str, n: int, count: int) -> list[WindowPlace]:
         planned = self._planned.get((stage, "random"), ())
+        if stage in self._known:
+            return self._places(stage, "random", planned)
         phase = f"{stage}/random"
         windows = schedule.random_windows(n, self.counts.size, count, phase, self._source, planned)
         return self._places(stage, "random", windows)
 
     def _stratified(self, stage: str, order: Sequence[int], count: int) -> list[WindowPlace]:
         planned = self._planned.get((stage, "stratified"), ())
+        if stage in self._known:
+            return self._places(stage, "stratified", planned)
         phase = f"{stage}/stratified"
         windows = schedule.stratified_windows(order, self.counts.size, count, phase, self._source, planned)
         return self._places(stage, "stratified", windows)
 
+    def _kept(self, stage: str, phase: str) -> list[WindowPlace]:
+        """The earlier windows of a phase that is never shown in reverse."""
+        windows = self._planned.get((stage, phase), ())
+        return [WindowPlace(stage, phase, index, False, window) for index, window in enumerate(windows)]
+
+    def _growth(self, stage: str) -> list[WindowPlace]:
+        """The windows that place the documents which joined, among opponents from all of the present order."""
+        known, n = self._known[stage], len(self.documents)
+        new = [i for i in range(n) if i not in known]
+        order = [i for i in (self._order() if stage == TOURNAMENT else self._rasch_order()) if i in known]
+        phase = self._growth_phase
+        placements = dict(zip((TOURNAMENT, RUBRIC), self._protocol.growth_placements(n), strict=True))[stage]
+        windows = schedule.growth_windows(
+            new,
+            order,
+            self.counts.size,
+            placements,
+            f"{stage}/{phase}",
+            self._source,
+            self._planned.get((stage, phase), ()),
+        )
+        return [WindowPlace(stage, phase, index, False, window) for index, window in enumerate(windows)]
+
     def _adaptive(self, phase: str, count: int) -> list[WindowPlace]:
+        if TOURNAMENT in self._known:
+            return self._kept(TOURNAMENT, phase)
         theta = self._theta()
         windows = schedule.adaptive_windows(
             schedule.order_of(theta),

@@ -28,6 +28,16 @@ FINAL = ("refused",)
 """Failures that a second call would not mend."""
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a call took and how it ended, as the server reports it; zeros and "" where it does not."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: str = ""
+    model: str = ""
+
+
 class JudgeFailure(Exception):
     """The judge gave no usable answer: the window counts as failed, and nothing of it is used.
 
@@ -37,15 +47,32 @@ class JudgeFailure(Exception):
         The class of failure, such as "refused", "truncated", "schema", "transport".
     raw : str
         What the judge answered, for the log.
+    usage : Usage
+        What the call took.
     """
 
-    def __init__(self, kind: str, raw: str = ""):
+    def __init__(self, kind: str, raw: str = "", usage: Usage | None = None):
         if not isinstance(kind, str) or not kind:
             raise RCPError(f"a JudgeFailure needs a kind, such as 'refused'; it is {kind!r}")
         text = raw if isinstance(raw, str) else repr(raw)
         super().__init__(f"{kind}: {text[:200]}" if text else kind)
         self.kind = kind
         self.raw = text
+        self.usage = usage or Usage()
+
+
+class JudgeUnavailable(JudgeFailure):
+    """The judge cannot be reached, and waiting has not helped: the attempt is kept in the log, and the run ends.
+
+    Parameters
+    ----------
+    reason : str
+        What a person should know: where, how long, the last error.
+    """
+
+    def __init__(self, kind: str, reason: str, raw: str = "", usage: Usage | None = None):
+        super().__init__(kind, raw or reason, usage)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -58,6 +85,7 @@ class TournamentAnswer:
     scores: Sequence[float] | Mapping[str, float] | None
     ranking: Sequence[str] | None = None
     raw: str = ""
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True)
@@ -66,6 +94,7 @@ class RubricAnswer:
 
     passes: Sequence[Sequence[bool]] | Mapping[str, Sequence[bool]]
     raw: str = ""
+    usage: Usage = Usage()
 
 
 class Judge:
@@ -82,11 +111,19 @@ class Judge:
         Whether answers cost money or much time; such a judge needs a log on disk.
     note : str
         A caution that every gain table made with this judge carries.
+    max_concurrency : int
+        The most calls in flight, over all queries, of a judge that has async methods.
+
+    Notes
+    -----
+    A judge may have the coroutine methods `atournament` and `arubric` in place of the plain ones, with the same
+    parameters; where they take `attempt` they are told how many calls at the window have failed before.
     """
 
     name: str = ""
     paid: bool = False
     note: str = ""
+    max_concurrency: int = 8
 
     def prompt(self, stage: str) -> str:
         """The text that a stage ("tournament" or "rubric") sends beside query, documents and rubric.
@@ -95,6 +132,29 @@ class Judge:
         otherwise a changed prompt goes unnoticed and old answers are reused.
         """
         return ""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the judge is called through its coroutine methods."""
+        return hasattr(self, "atournament") and hasattr(self, "arubric")
+
+    def cost(self, usage: Usage) -> float | None:
+        """What a call cost, in dollars; None where no price is known."""
+        return None
+
+    def prompt_tokens(
+        self, stage: str, query: Query, documents: Sequence[Document], rubric: Rubric | None = None
+    ) -> int:
+        """About how many tokens a window's prompt has; 0 where that is not known."""
+        return 0
+
+    def answer_tokens(self, stage: str, n_documents: int, rubric: Rubric | None = None) -> int:
+        """About how many tokens a window's answer has; 0 where that is not known."""
+        return 0
+
+    def document_tokens(self, query: Query, rubric: Rubric, size: int) -> int | None:
+        """The most tokens that each of `size` documents may take in a prompt; None: texts are shown whole."""
+        return None
 
     def tournament(self, query: Query, documents: Sequence[Document]) -> TournamentAnswer:
         """Score the documents of one window against each other (Stage A).
