@@ -23,9 +23,12 @@ pool = pd.concat([results.runs()["rare words"].groupby("qid").head(20), labels])
 pool = pool[pool["qid"].isin(list(queries)[:topics])][["qid", "docno"]]
 pool = pool.assign(query=pool["qid"].map(queries), text=pool["docno"].map(texts))
 
-llm = OpenAIJudge(model, base_url=base_url, temperature=0, max_tokens=600, context_length=8192, max_concurrency=4)
+# max_concurrency: as many as the server works on at a time; calls that queue there run into the timeout.
+llm = OpenAIJudge(
+    model, base_url=base_url, temperature=0, max_tokens=600, context_length=8192, max_concurrency=1, timeout=600
+)
 judge = RCPJudge(llm, log=f"{model.replace('/', '_')}.judgments", verbose=True)
-judge.protocol = judge.protocol_for(pool, max_calls=40 * topics)  # a trial; FULL would be about three times as many calls
+judge.protocol = judge.protocol_for(pool, max_calls=30 * topics)  # a trial; FULL is about 80 calls
 print(judge.estimate(pool))
 
 judge(pool)  # run it again: nothing is asked twice
@@ -34,5 +37,6 @@ print(judge.log.failures()["failure"].value_counts().to_string() or "no failures
 
 gains = judge.log.calibrate(max_failed=0.5)
 both = gains.documents.merge(labels, on=["qid", "docno"])
-print(f"{len(both)} labelled passages; Kendall's tau of gain and label: {both['gain'].corr(both['label'], 'kendall'):.2f}")
+tau = both["gain"].corr(both["label"], method="kendall")
+print(f"{len(both)} labelled passages; Kendall's tau of gain and label: {tau:.2f}")
 print(both.groupby("label")["gain"].agg(["count", "mean"]).round(3).to_string())

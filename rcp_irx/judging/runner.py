@@ -365,7 +365,10 @@ async def _many_calls(
             await runner.many_calls(ask, min(place, first_of_these), by_round=place >= first_of_these)
 
     active = 1 if places == 1 else max(places // CALLS_AHEAD, together_at_end) + 2
-    await together((work() for _ in range(min(active, len(runners)))), drain=(RunStopped,))
+    try:
+        await together((work() for _ in range(min(active, len(runners)))), drain=(RunStopped,))
+    finally:
+        await runners[0].judge.aclose()
 
 
 def remaining(pool: Pool, judge: Judge, rubric: Rubric, protocol: Protocol, log: JudgmentStore) -> tuple[int, int]:

@@ -40,6 +40,7 @@ from tests.judging.stub_server import (
 )
 
 pytest.importorskip("openai")
+pytestmark = pytest.mark.filterwarnings("ignore:.*has not answered yet")
 
 KEY = "sk-secret-0123456789"
 QUERY = Query("q", "why is the sky blue")
@@ -504,17 +505,18 @@ def test_a_huge_wait_is_capped(header):
 
 
 def test_all_calls_hold_back_until_the_wait_is_over():
-    with StubServer([late(0.1, error(429, headers={"retry-after": "0.4"}))]) as server:
+    with StubServer([error(429, headers={"retry-after": "0.6"})]) as server:
 
         async def calls():
             judge = judge_of(server)
             first = asyncio.ensure_future(judge.atournament(QUERY, DOCUMENTS))
+            while not len(server):
+                await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
-            await many(judge, 4)
-            return await first
+            await asyncio.gather(first, *(judge.atournament(QUERY, DOCUMENTS) for _ in range(4)))
 
         asyncio.run(calls())
-    assert min(server.times[1:]) - server.times[0] >= 0.1 + 0.4
+    assert min(server.times[1:]) - server.times[0] >= 0.6
     assert len(server) == 6
 
 
@@ -591,19 +593,18 @@ def test_a_server_that_is_down_is_waited_for_and_a_warning_says_so():
         with server:
             return await call
 
-    with pytest.warns(RCPWarning, match=r"http://127.0.0.1:\d+/v1 cannot be reached \(.*waiting for it up to 5 s"):
+    with pytest.warns(RCPWarning, match=r"http://127.0.0.1:\d+/v1 has not answered yet \(.*waiting for it up to 5 s"):
         assert asyncio.run(calls()).scores == SCORES
 
 
 def test_a_server_that_stays_down_is_reported():
-    with pytest.warns(RCPWarning, match="cannot be reached"):
+    with pytest.warns(RCPWarning, match="has not answered yet"):
         found = failure(judge_of(f"http://127.0.0.1:{closed_port()}/v1", patience=0.2))
     assert isinstance(found, JudgeUnavailable)
     assert found.kind == "transport"
     assert "ConnectError" in found.reason
 
 
-@pytest.mark.filterwarnings("ignore:.*cannot be reached")
 def test_a_connection_that_is_reset_before_an_answer_is_made_again():
     with StubServer([fails("reset"), fails("reset")]) as server:
         assert ask(judge_of(server)).scores == SCORES
@@ -679,6 +680,24 @@ def test_a_request_that_always_fails_does_not_stop_the_others():
 
         found = asyncio.run(calls())
     assert (found.kind, found.raw) == ("transport", "HTTP 500: out of luck")
+    assert not isinstance(found, JudgeUnavailable)
+
+
+def test_a_request_that_is_never_let_in_fails_when_patience_is_over():
+    def behave(request):
+        return error(429, "too large")(request) if "query 0" in request.prompt else late(0.02)(request)
+
+    with StubServer(behave) as server:
+
+        async def calls():
+            judge = judge_of(server, patience=0.3)
+            shut_out = asyncio.ensure_future(judge.atournament(Query("q", "query 0"), DOCUMENTS))
+            while not shut_out.done():
+                assert (await judge.atournament(QUERY, DOCUMENTS)).scores == SCORES
+            return shut_out.exception()
+
+        found = asyncio.run(calls())
+    assert (found.kind, found.raw) == ("rate_limited", "HTTP 429: too large")
     assert not isinstance(found, JudgeUnavailable)
 
 
@@ -819,7 +838,6 @@ def test_a_user_in_the_address_is_sent_and_not_shown():
     assert "hunter2pass" not in str(caught.value) + repr(judge)
 
 
-@pytest.mark.filterwarnings("ignore:.*cannot be reached")
 @pytest.mark.parametrize(
     "behaviour",
     [

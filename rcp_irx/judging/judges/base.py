@@ -138,6 +138,9 @@ class Judge:
         """Whether the judge is called through its coroutine methods."""
         return hasattr(self, "atournament") and hasattr(self, "arubric")
 
+    async def aclose(self) -> None:
+        """Let go of what belongs to the running event loop, such as connections; called at the end of each run."""
+
     def cost(self, usage: Usage) -> float | None:
         """What a call cost, in dollars; None where no price is known."""
         return None

@@ -269,8 +269,7 @@ class OpenAIJudge(Judge):
             budget = self._adapt(reply, asked, refused)
 
     def _budget(self, prompt: str, attempt: int) -> int | None:
-        """The answer's token limit: doubled with each attempt as far as the context allows, unless that only bred
-        blanks."""
+        """The answer's token limit: doubled with each attempt within the context, unless the answer ran into blanks."""
         if self.max_tokens is None or not attempt or hash(prompt) in self._blank:
             return self.max_tokens
         larger = self.max_tokens << min(attempt, 2)
@@ -279,7 +278,7 @@ class OpenAIJudge(Judge):
         return max(self.max_tokens, larger)
 
     def _request(self, prompt: str, schema: dict[str, Any], asked: _Asked) -> dict[str, Any]:
-        """The arguments of the package's `create`: all but the bare minimum as extra fields, whatever its version."""
+        """The body of a request; a setting that is not set is not in it."""
         settings: dict[str, Any] = {
             "temperature": self.temperature,
             "reasoning_effort": self.reasoning_effort,
@@ -292,7 +291,8 @@ class OpenAIJudge(Judge):
         return {
             "model": self.model,
             "messages": [{"role": "user", "content": prompt}],
-            "extra_body": {**sent, **self.extra_body},
+            **sent,
+            **self.extra_body,
         }
 
     def _adapt(self, reply: Reply, asked: _Asked, refused: set[str]) -> int | None:
@@ -368,7 +368,7 @@ class OpenAIJudge(Judge):
 
         An answer that reached the token limit is truncated, unless its content is one whole JSON object.
         """
-        if reply.body is None:
+        if reply.is_page:
             raise RCPError(
                 f"{self.server!r} answered with a web page, not as an OpenAI-compatible server; check base_url:"
                 " most end in /v1"

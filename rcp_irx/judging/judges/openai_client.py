@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import importlib
 import json
 import math
 import os
@@ -34,6 +35,9 @@ LONGEST_RAW = 10_000
 
 STRIKES = 3
 """Server errors on one request, with answers to other requests in between, after which the request is at fault."""
+
+BEGUN = "rcp_irx.begun"
+"""Marks a request whose answer has begun to arrive."""
 
 _BUSY = (408, 409, 425, 429)
 _GRAMMAR = re.compile(r"grammar|response_format|json_schema|guided", re.IGNORECASE)
@@ -126,7 +130,7 @@ class Server:
         headers = {}
         if self._user is not None:
             headers["Authorization"] = "Basic " + base64.b64encode(":".join(self._user).encode()).decode()
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(max_connections=None, max_keepalive_connections=connections)
+        limits = _http(openai).Limits(max_connections=None, max_keepalive_connections=connections)
         seconds = openai.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT))
         return openai.AsyncOpenAI(
             api_key=self._key,
@@ -134,7 +138,9 @@ class Server:
             max_retries=0,
             timeout=seconds,
             default_headers=headers,
-            http_client=openai.DefaultAsyncHttpxClient(limits=limits, timeout=seconds),
+            http_client=openai.DefaultAsyncHttpxClient(
+                limits=limits, timeout=seconds, event_hooks={"response": [_mark_begun]}
+            ),
         )
 
 
@@ -152,6 +158,11 @@ class Reply:
         """Whether it holds an answer to be read."""
         return 200 <= self.status < 300
 
+    @property
+    def is_page(self) -> bool:
+        """Whether it is written for people, in HTML."""
+        return self.body is None and self.text.lstrip().startswith("<")
+
     def refusal(self) -> tuple[str, str, str]:
         """The message, the code and the parameter that an error names, as far as it does."""
         held = self.body.get("error", self.body) if isinstance(self.body, dict) else None
@@ -167,11 +178,18 @@ class Reply:
 
 @dataclass(frozen=True)
 class Trouble:
-    """No answer: whether the server could not be reached, and in what words."""
+    """Why a request has no answer.
 
-    down: bool
+    `again`: the same request may be answered later, after `asked` seconds where the server says so. `at_fault`: it may
+    be the request that the server stumbles over.
+    """
+
+    kind: str
     reason: str
     raw: str = ""
+    again: bool = False
+    asked: float | None = None
+    at_fault: bool = False
 
 
 class Line:
@@ -190,7 +208,7 @@ class Line:
     def __init__(self, server: Server, waits: Waits, timeout: float, connections: int):
         self.server, self.waits, self.timeout = server, waits, timeout
         self.client = server.client(timeout, connections)
-        self._create = self.client.chat.completions.with_streaming_response.create
+        self._response = _http(imported()).Response
         self._clock = asyncio.get_running_loop().time
         self._not_before = -math.inf
         self._decided = -math.inf
@@ -207,40 +225,29 @@ class Line:
         Raises
         ------
         JudgeFailure
-            "transport" where a fresh call may do better; JudgeUnavailable once patience is over.
+            "transport" where a fresh call may do better, or where this request alone goes without an answer (or
+            "rate_limited"); JudgeUnavailable where all do, once patience is over.
         """
         with self._call():
-            failing_since, seen, strikes = math.inf, self._answers, 0
-            kind, reason = "transport", ""
+            begun = self._clock()
+            answers, strikes = self._answers, 0
+            trouble = Trouble("transport", "other requests had no answer")
             while True:
-                await self._hold(kind, reason)
+                await self._hold(trouble)
                 sent = self._clock()
                 got = await self._once(request)
-                if isinstance(got, Reply) and not _to_be_repeated(got, request):
-                    self._answered()
+                if isinstance(got, Reply):
+                    self._answers += 1
+                    self._rounds, self._down_since = 0, None
                     return got
-                failing_since = min(failing_since, sent)
-                if isinstance(got, Trouble):
-                    kind, reason, wait = "transport", self.server.scrub(got.reason), None
-                    self._failed(sent, None, hold=got.down)
-                    if got.down and not self._answers and not self._warned:
-                        self._warned = True
-                        patience = f"{self.waits.patience:g} s"
-                        warn(f"{self.server.address} cannot be reached ({reason}); waiting for it up to {patience}")
-                else:
-                    kind, wait = "rate_limited" if got.status == 429 else "transport", retry_after(got.headers)
-                    reason = self.server.scrub(f"HTTP {got.status}: {got.refusal()[0]}")
-                    if "insufficient_quota" in got.refusal()[1]:
-                        raise RCPError(f"{self.server.address}: the account has nothing left to spend ({reason})")
-                    self._failed(sent, wait, hold=True)
-                self._give_up_if_due(kind, reason)
-                if isinstance(got, Trouble) and not got.down:
-                    raise JudgeFailure("transport", self.server.scrub(got.raw) or reason)
-                if kind == "transport" and isinstance(got, Reply) and self._answers > seen:
-                    strikes += 1
-                seen = self._answers
-                if strikes >= STRIKES or self._clock() - failing_since >= self.waits.patience:
-                    raise JudgeFailure(kind, reason)
+                trouble = got
+                self._failed(sent, trouble)
+                self._give_up_if_due(trouble)
+                strikes += trouble.at_fault and self._answers > answers
+                answers = self._answers
+                tried = strikes >= STRIKES or self._clock() - begun >= self.waits.patience
+                if tried or not trouble.again:
+                    raise JudgeFailure(trouble.kind, trouble.raw or trouble.reason)
 
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
@@ -254,77 +261,82 @@ class Line:
             self._open -= 1
             self._left = self._clock()
 
-    async def _hold(self, kind: str, reason: str) -> None:
+    async def _hold(self, last: Trouble) -> None:
         """Wait until requests may go."""
         while (left := self._not_before - self._clock()) > 0:
             left *= 1.0 + random.random() / 10.0  # not all at the same moment
             if self._down_since is not None:
                 left = min(left, max(0.0, self._down_since + self.waits.patience - self._clock()))
             await asyncio.sleep(left)
-            self._give_up_if_due(kind, reason or "others of its requests had no answer")
+            self._give_up_if_due(last)
 
-    def _answered(self) -> None:
-        self._answers += 1
-        self._rounds, self._down_since = 0, None
-
-    def _failed(self, sent: float, asked: float | None, *, hold: bool) -> None:
+    def _failed(self, sent: float, trouble: Trouble) -> None:
         """Note that a request had no answer, and let all others wait.
 
-        Requests that were under way together make one round. `asked` are the seconds that the server asks for.
-        Without `hold` nobody waits until it happens twice in a row.
+        Requests that were under way together make one round. After the first, the seconds that the server asks for are
+        enough, and where the request is not to be repeated nobody waits.
         """
         now = self._clock()
         if self._down_since is None:
             self._down_since = sent
-        wait = 0.0
+        wait = min(trouble.asked or 0.0, self.waits.longest)
         if sent >= self._decided:
-            self._rounds += 1
             self._decided = now
-            grown = self.waits.first * 2.0 ** min(self._rounds - 1, 30)
-            wait = min(self.waits.longest, grown) * random.uniform(0.5, 1.0)
-            if self._rounds == 1 and (asked is not None or not hold):
-                wait = 0.0
-        wait = max(wait, min(asked or 0.0, self.waits.longest))
+            self._rounds += 1
+            if self._rounds > 1 or (trouble.again and trouble.asked is None):
+                grown = self.waits.first * 2.0 ** min(self._rounds - 1, 30)
+                wait = max(wait, min(self.waits.longest, grown) * random.uniform(0.5, 1.0))
         self._not_before = max(self._not_before, now + wait)
+        if trouble.again and trouble.kind == "transport" and not self._answers and not self._warned:
+            self._warned = True
+            patience = f"waiting for it up to {self.waits.patience:g} s"
+            warn(f"{self.server.address} has not answered yet ({trouble.reason[:200]}); {patience}")
 
-    def _give_up_if_due(self, kind: str, reason: str) -> None:
+    def _give_up_if_due(self, last: Trouble) -> None:
         if self._down_since is not None and self._clock() - self._down_since >= self.waits.patience:
             self._given_up = True
-            seconds = self._clock() - self._down_since
-            raise JudgeUnavailable(
-                kind, f"{self.server.address} has given no answer for {seconds:.3g} s; the last error: {reason}"
-            )
+            seconds = f"{self._clock() - self._down_since:.3g} s"
+            reason = f"{self.server.address} has given no answer for {seconds}; the last error: {last.reason}"
+            raise JudgeUnavailable(last.kind, reason)
 
     async def _once(self, request: dict[str, Any]) -> Reply | Trouble:
-        """One request. Nothing that is raised here holds a header."""
-        try:
-            return await asyncio.wait_for(self._sent(request), self.timeout)
-        except asyncio.TimeoutError:
-            return Trouble(False, f"no answer within timeout={self.timeout:g} s")
+        """One request. Nothing that is raised or returned here holds a header or a key.
 
-    async def _sent(self, request: dict[str, Any]) -> Reply | Trouble:
+        It is posted by path: the package's `chat.completions.create` has each version's own parameters, and takes a
+        tenth of the time of a call to look through them.
+        """
+        import anyio  # comes with openai
+
         openai = imported()
-        begun = False
-        try:
-            async with self._create(**request) as response:
-                begun = True
-                raw = await response.read()
-                status, headers = response.status_code, response.headers
-        except openai.APIStatusError as error:
-            return _reply(error.status_code, error.response.content, error.response.headers)
-        except openai.APITimeoutError as error:
-            down = type(error.__cause__).__name__ == "ConnectTimeout"
-            return Trouble(down, "no connection in time" if down else f"no answer within timeout={self.timeout:g} s")
-        except openai.APIConnectionError as error:
-            return Trouble(True, _words(error.__cause__ or error))
-        except Exception as error:
-            if not _of_the_way(error):
-                raise
-            return Trouble(False, f"the answer was cut off ({_words(error)})" if begun else _words(error))
-        reply = _reply(status, raw, headers)
-        if reply.body is None and reply.text.lstrip()[:1] != "<":
-            return Trouble(False, "the answer is no JSON", reply.text[:LONGEST_RAW])
-        return reply
+        scrub = self.server.scrub
+        reply = None
+        with anyio.move_on_after(self.timeout):
+            try:
+                response = await self.client.post("/chat/completions", cast_to=self._response, body=request)
+                reply = _reply(response.status_code, response.content, response.headers)
+            except openai.APIStatusError as error:
+                reply = _reply(error.status_code, error.response.content, error.response.headers)
+            except openai.APITimeoutError as error:
+                if type(error.__cause__).__name__ == "ConnectTimeout":
+                    return Trouble("transport", "no connection in time", again=True)
+            except openai.APIConnectionError as error:
+                words = scrub(_words(error.__cause__ or error))
+                if BEGUN in error.request.extensions:
+                    return Trouble("transport", f"the answer was cut off ({words})")
+                return Trouble("transport", words, again=True)
+        if reply is None:
+            return Trouble("transport", f"no answer within timeout={self.timeout:g} s")
+        if reply.answered and reply.body is None and not reply.is_page:
+            return Trouble("transport", "the answer is no JSON", raw=scrub(reply.text[:LONGEST_RAW]))
+        if not _is_busy(reply, request):
+            return reply
+        message, code, _ = reply.refusal()
+        reason = scrub(f"HTTP {reply.status}: {message}")
+        if "insufficient_quota" in code:
+            raise RCPError(f"{self.server.address}: the account has nothing left to spend ({reason})")
+        limited = reply.status == 429
+        kind = "rate_limited" if limited else "transport"
+        return Trouble(kind, reason, again=True, asked=retry_after(reply.headers), at_fault=not limited)
 
 
 class Lines:
@@ -363,6 +375,16 @@ def imported() -> Any:
     except ImportError as error:
         raise MissingExtra("openai", "openai") from error
     return openai
+
+
+def _http(openai: Any) -> Any:
+    """The HTTP package that openai works with: httpx, or httpx2 in later versions."""
+    base = openai.DefaultAsyncHttpxClient.__base__
+    return importlib.import_module(base.__module__.partition(".")[0])
+
+
+async def _mark_begun(response: Any) -> None:
+    response.request.extensions[BEGUN] = True
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
@@ -417,9 +439,9 @@ def _reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
     return Reply(status, text, body, headers)
 
 
-def _to_be_repeated(reply: Reply, request: Mapping[str, Any]) -> bool:
+def _is_busy(reply: Reply, request: Mapping[str, Any]) -> bool:
     """Whether the same request may be answered later."""
-    if reply.status == 500 and "response_format" in request["extra_body"] and _GRAMMAR.search(reply.text):
+    if reply.status == 500 and "response_format" in request and _GRAMMAR.search(reply.text):
         return False
     return reply.status >= 500 or reply.status in _BUSY
 
@@ -433,11 +455,6 @@ def _complaint(item: Any) -> str:
 
 def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")
-
-
-def _of_the_way(error: Exception) -> bool:
-    """Whether an error comes from the network, below the openai package."""
-    return isinstance(error, OSError) or type(error).__module__.startswith(("httpx", "httpcore", "anyio", "h11"))
 
 
 async def _close(line: Line) -> None:
