@@ -6,29 +6,16 @@ A judge with plain methods is called window by window; one with `atournament` an
 from __future__ import annotations
 
 import asyncio
-import inspect
-import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from rcp_irx.documents import Document, Pool
-from rcp_irx.errors import RCPError
+from rcp_irx.judging.asking import Ask, OnWindow, Window
+from rcp_irx.judging.budget import cut
 from rcp_irx.judging.concurrency import PriorityLimit, Turn, run_to_end, together
-from rcp_irx.judging.judges.base import (
-    FINAL,
-    RETRIED,
-    USUAL_SCORE,
-    Judge,
-    JudgeFailure,
-    JudgeUnavailable,
-    RubricAnswer,
-    TournamentAnswer,
-    checked_passes,
-    checked_scores,
-)
+from rcp_irx.judging.judges.base import FINAL, RETRIED, Judge
 from rcp_irx.judging.protocol import Protocol
 from rcp_irx.judging.rubric import Rubric
 from rcp_irx.judging.spending import RunStopped, Spending
@@ -43,8 +30,6 @@ CALLS_AHEAD = 4
 
 WAIT_FOR_OTHERS = 0.2
 """Seconds between two looks at a query that another process is judging."""
-
-OnWindow = Callable[[Outcome], None]
 
 
 def refuse_mixture(pool: Pool, judge: Judge, protocol: Protocol, log: JudgmentStore) -> None:
@@ -131,7 +116,7 @@ class PoolRunner:
             rounds = self._rounds()
             outcomes: list[Outcome] | None = None
             while (windows := _next(rounds, outcomes)) is not None:
-                outcomes = [self._settle(place, key, ask) for place, key in windows]
+                outcomes = [self._settle(window, ask) for window in windows]
         finally:
             self.log.locks.give_back(query.dataset, query.id)
 
@@ -149,23 +134,22 @@ class PoolRunner:
             turn = (priority, 0)
             while (windows := _next(rounds, outcomes)) is not None:
                 outcomes = await together(
-                    [self._settle_later(place, key, ask, turn) for place, key in windows], drain=(RunStopped,)
+                    [self._settle_later(window, ask, turn) for window in windows], drain=(RunStopped,)
                 )
                 turn = (priority, turn[1] + by_round)
         finally:
             self.log.locks.give_back(query.dataset, query.id)
 
-    def _rounds(self) -> Generator[list[tuple[WindowPlace, str]], list[Outcome], None]:
-        """The windows of each round with their keys; their outcomes are sent back."""
+    def _rounds(self) -> Generator[list[Window], list[Outcome], None]:
+        """The windows of each round; their outcomes are sent back."""
         plans = list(self._plans.values())
         tournament = self._tournament()
         self.log.begin(plans)
         self._repeats.clear()
         for places in tournament.rounds():
             keys = [self._key(place) for place in places]
-            windows = list(zip(places, keys, strict=True))
-            self.log.add_windows(self._row(place, key) for place, key in windows)
-            outcomes = yield windows
+            self.log.add_windows(self._row(place, key) for place, key in zip(places, keys, strict=True))
+            outcomes = yield [self._window(place, key) for place, key in zip(places, keys, strict=True)]
             for place, outcome in zip(places, outcomes, strict=True):
                 tournament.record(place, outcome.answer)
         self.log.finish(plans)
@@ -188,6 +172,10 @@ class PoolRunner:
         docnos = [self.documents[i].id for i in place.documents]
         return self._plans[place.stage], place.phase, place.index, place.reversed, docnos, key
 
+    def _window(self, place: WindowPlace, key: str) -> Window:
+        shown = tuple(self.documents[i] for i in place.documents)
+        return Window(self.judge, place.stage, self.pool.query, shown, self.rubric, key, self.log)
+
     def _key(self, place: WindowPlace) -> str:
         """The window's key: the same content shown again in this pool gets the next repeat number."""
         texts = [self._digests[i] for i in place.documents]
@@ -199,21 +187,21 @@ class PoolRunner:
             place.stage, self.judge.name, digest(self._prompts[place.stage]), self._question, rubric, texts, repeat
         )
 
-    def _settle(self, place: WindowPlace, key: str, ask: Ask) -> Outcome:
+    def _settle(self, window: Window, ask: Ask) -> Outcome:
         """The window's outcome: from the log where it stands there, else from up to three calls."""
-        outcome = self.log.outcome(key)
-        for attempt in self._attempts(outcome):
-            outcome = ask.now(self, place, key, attempt)
+        outcome = self.log.outcome(window.key)
+        for _ in self._attempts(outcome):
+            outcome = ask.now(window)
             if outcome.answer is not None or outcome.failure in FINAL:
                 break
         ask.on_window(outcome)
         return outcome
 
-    async def _settle_later(self, place: WindowPlace, key: str, ask: Ask, priority: Turn) -> Outcome:
+    async def _settle_later(self, window: Window, ask: Ask, turn: Turn) -> Outcome:
         """As `_settle`, waiting for a place under the limit before each call."""
-        outcome = self.log.outcome(key)
+        outcome = self.log.outcome(window.key)
         for attempt in self._attempts(outcome):
-            outcome = await ask.later(self, place, key, attempt, priority)
+            outcome = await ask.later(window, attempt, turn)
             if outcome.answer is not None or outcome.failure in FINAL:
                 break
         ask.on_window(outcome)
@@ -235,89 +223,6 @@ class PoolRunner:
             or outcome.failure in RETRIED
             or (outcome.failure not in FINAL and outcome.attempts < ATTEMPTS)
         )
-
-
-class Ask:
-    """Calls a judge and puts what comes of it into the log at once, within the limits of the run."""
-
-    def __init__(self, spending: Spending, on_window: OnWindow, limit: PriorityLimit | None = None):
-        self.spending, self.on_window, self._limit = spending, on_window, limit
-
-    def now(self, runner: PoolRunner, place: WindowPlace, key: str, attempt: int) -> Outcome:
-        """One call of a plain method."""
-        shown = [runner.documents[i] for i in place.documents]
-        judge, query = runner.judge, runner.pool.query
-        self.spending.start()
-        start, ended = time.perf_counter(), False
-        try:
-            if place.stage == TOURNAMENT:
-                given: Any = judge.tournament(query, shown)
-            else:
-                given = judge.rubric(query, shown, runner.rubric)
-            outcome, ended = self._answered(runner, place, shown, key, given, start), True
-        except JudgeFailure as failure:
-            outcome, ended = self._failed(runner, key, failure, start), True
-        finally:
-            if not ended:
-                self.spending.abandon()
-        return outcome
-
-    async def later(self, runner: PoolRunner, place: WindowPlace, key: str, attempt: int, priority: Turn) -> Outcome:
-        """One call of an async method, once there is a place for it."""
-        assert self._limit is not None
-        shown = [runner.documents[i] for i in place.documents]
-        judge: Any = runner.judge
-        await self._limit.acquire(priority)
-        try:
-            self.spending.start()
-            start, ended = time.perf_counter(), False
-            try:
-                method = judge.atournament if place.stage == TOURNAMENT else judge.arubric
-                more = {"attempt": attempt} if _takes_attempt(method) else {}
-                rest = () if place.stage == TOURNAMENT else (runner.rubric,)
-                given = await method(runner.pool.query, shown, *rest, **more)
-                outcome, ended = self._answered(runner, place, shown, key, given, start), True
-            except JudgeFailure as failure:
-                outcome, ended = self._failed(runner, key, failure, start), True
-            finally:
-                if not ended:
-                    self.spending.abandon()
-        finally:
-            self._limit.release()
-        return outcome
-
-    def _answered(
-        self,
-        runner: PoolRunner,
-        place: WindowPlace,
-        shown: Sequence[Document],
-        key: str,
-        given: TournamentAnswer | RubricAnswer,
-        start: float,
-    ) -> Outcome:
-        """The answer, checked and in the log. Exceptions other than JudgeFailure end the run."""
-        query = runner.pool.query
-        try:
-            if place.stage == TOURNAMENT:
-                answer: Any = checked_scores(given, query, shown)  # type: ignore[arg-type]  # checked there
-                note = _note(answer)
-            else:
-                answer, note = checked_passes(given, query, shown, runner.rubric), ""  # type: ignore[arg-type]
-        except JudgeFailure as failure:
-            failure.usage = given.usage
-            raise
-        seconds = time.perf_counter() - start
-        runner.log.record(key, answer=answer, note=note, raw=given.raw, usage=given.usage, seconds=seconds)
-        self.spending.end(given.usage, runner.judge.cost(given.usage), failed=False)
-        return Outcome(answer, "", 1)
-
-    def _failed(self, runner: PoolRunner, key: str, failure: JudgeFailure, start: float) -> Outcome:
-        seconds = time.perf_counter() - start
-        runner.log.record(key, failure=failure.kind, raw=failure.raw, usage=failure.usage, seconds=seconds)
-        self.spending.end(failure.usage, runner.judge.cost(failure.usage), failed=True)
-        if isinstance(failure, JudgeUnavailable):
-            raise RCPError(f"{failure.reason}; every answer so far is in the log, run again to go on") from failure
-        return Outcome(None, failure.kind, 1)
 
 
 def run_pools(runners: Sequence[PoolRunner], spending: Spending, on_window: OnWindow = lambda outcome: None) -> None:
@@ -388,8 +293,6 @@ def fitted(pool: Pool, judge: Judge, rubric: Rubric, size: int) -> Pool:
     most = judge.document_tokens(pool.query, rubric, size)
     if most is None:
         return pool
-    from rcp_irx.judging.budget import cut
-
     shown = [cut(document.text, most) for document in pool.documents]
     columns = pool.columns or ({},) * len(pool.documents)
     return replace(
@@ -399,25 +302,9 @@ def fitted(pool: Pool, judge: Judge, rubric: Rubric, size: int) -> Pool:
     )
 
 
-def _next(rounds: Generator[Any, Any, None], outcomes: list[Outcome] | None) -> list[tuple[WindowPlace, str]] | None:
+def _next(rounds: Generator[list[Window], Any, None], outcomes: list[Outcome] | None) -> list[Window] | None:
     """The next round, None after the last."""
     try:
         return rounds.send(outcomes) if outcomes is not None else next(rounds)
     except StopIteration:
         return None
-
-
-def _takes_attempt(method: Any) -> bool:
-    """Whether a coroutine method wants to know how often a window has failed."""
-    return _has_attempt(getattr(method, "__func__", method))
-
-
-@lru_cache(maxsize=64)
-def _has_attempt(function: Callable[..., Any]) -> bool:
-    return "attempt" in inspect.signature(function).parameters
-
-
-def _note(scores: Sequence[float]) -> str:
-    """What is odd about scores that count."""
-    beyond = sum(abs(score) > USUAL_SCORE for score in scores)
-    return f"{beyond} of {len(scores)} scores beyond {USUAL_SCORE:g} in size" if beyond else ""
