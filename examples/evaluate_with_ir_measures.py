@@ -27,7 +27,7 @@ table = {}
 for name, run in runs.items():
     run = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
     table[name] = ir_measures.calc_aggregate(measures, qrels, run)
-print(pd.DataFrame(table).T.round(3).to_string(), "\n")
+print(pd.DataFrame(table).T[measures].round(3).to_string(), "\n")
 
 # Or bound to the table, with any qrels whose queries have gains; as text too. How ties and unjudged documents count
 # is part of the measure's name.

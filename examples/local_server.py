@@ -28,14 +28,15 @@ llm = OpenAIJudge(
     model, base_url=base_url, temperature=0, max_tokens=600, context_length=8192, max_concurrency=1, timeout=600
 )
 judge = RCPJudge(llm, log=f"{model.replace('/', '_')}.judgments", verbose=True)
-judge.protocol = judge.protocol_for(pool, max_calls=30 * topics)  # a trial; FULL is about 80 calls
+judge.protocol = judge.protocol_for(pool, max_calls=30 * topics)  # a trial; FULL is about twice as many
 print(judge.estimate(pool))
 
 judge(pool)  # run it again: nothing is asked twice
 print(judge.log.usage().to_string(index=False))
-print(judge.log.failures()["failure"].value_counts().to_string() or "no failures")
+failures = judge.log.failures()["failure"].value_counts()
+print(failures.to_string() if len(failures) else "no failures")
 
-gains = judge.log.calibrate(max_failed=0.5)
+gains = judge.log.calibrate(max_failed=0.5)  # by default, queries with more than 5% of failed windows are refused
 both = gains.documents.merge(labels, on=["qid", "docno"])
 tau = both["gain"].corr(both["label"], method="kendall")
 print(f"{len(both)} labelled passages; Kendall's tau of gain and label: {tau:.2f}")

@@ -198,6 +198,8 @@ def _query(rows: pd.DataFrame, dataset: str, qid: str, context_fields: Sequence[
             raise RCPError(f"{query} has no text in column {column!r} (None or NaN in every row)")
         if not isinstance(given.iloc[0], str):
             raise RCPError(f"{query}: column {column!r} holds {type(given.iloc[0]).__name__}, not text")
+        if (given != given.iloc[0]).any():
+            raise RCPError(f"{query} has several texts in column {column!r}: {examples(given)}")
         texts[column] = given.iloc[0]
     return Query(qid, texts["query"], dataset, tuple((c, texts[c]) for c in context_fields), task)
 

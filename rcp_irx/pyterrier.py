@@ -18,7 +18,7 @@ from rcp_irx.errors import MissingExtra, RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import StageScores, stage_scores
 from rcp_irx.judging.estimate import Estimate, estimate, largest_protocol, window_costs
-from rcp_irx.judging.judges.base import Judge
+from rcp_irx.judging.judges.base import Judge, Usage
 from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.judging.protocol import FULL, Protocol
 from rcp_irx.judging.rubric import Rubric
@@ -113,6 +113,7 @@ class RCPJudge(pt.Transformer):
             )
         self.judge = judge
         self.log = log if isinstance(log, JudgmentLog) else JudgmentLog(log, keep_text=keep_text)
+        self.log.keep_text |= keep_text
         if judge.paid and self.log.path is None:
             raise RCPError(
                 f"judge {judge.name!r} costs money: give log='some.judgments', so that no answer is paid for twice"
@@ -125,6 +126,9 @@ class RCPJudge(pt.Transformer):
         self.task = task
         self.retry_failed = retry_failed
         self.max_calls, self.max_tokens_total, self.max_cost = max_calls, max_tokens_total, max_cost
+        Spending(max_calls, max_tokens_total, max_cost)  # refuses what is no limit
+        if max_cost is not None and judge.cost(Usage(1, 1)) is None:
+            raise RCPError(f"judge {judge.name!r} has no prices, so max_cost cannot be kept: give it prices=")
         self.verbose = verbose
 
     def __repr__(self) -> str:
@@ -167,7 +171,10 @@ class RCPJudge(pt.Transformer):
         Answers in the log are not counted. Failed windows take up to three calls.
         """
         found = self._pools(pool)
-        calls = [remaining(one, self.judge, self.rubric, self.protocol, self.log) for one in found]
+        calls = [
+            remaining(one, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
+            for one in found
+        ]
         costs = [window_costs(one, self.judge, self.rubric, self.protocol.size) for one in found]
         return estimate(found, calls, self.judge, costs)
 
@@ -216,6 +223,10 @@ class RCPJudge(pt.Transformer):
 
             try:
                 run_pools(runners, spending, shown)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(
+                    f"stopped after {spending.describe()}; every answer is in the log, run again to go on"
+                ) from None
             except RunStopped as stopped:
                 whole = sum(runner.finished() for runner in runners)
                 raise RunStopped(

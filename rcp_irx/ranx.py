@@ -248,7 +248,7 @@ def _parsed(name: str) -> tuple[Metric, int | None] | None:
     """The metric and the cutoff of a name; None for one of ranx's own."""
     found = re.fullmatch(r"(\w+)(?:@(.*))?", name)
     if found is None or found[1] not in METRICS:
-        if name.startswith(tuple(METRICS)):
+        if name.startswith(("rcp_", *METRICS)):
             raise RCPError(f"{name!r} is no metric; write {', '.join(METRICS)}, with @k where a cutoff is wanted")
         return None
     if found[2] is not None and not found[2].isdecimal():
@@ -326,8 +326,8 @@ def _refuse_other_queries(given: Iterable[str], qids: Iterable[str]) -> None:
     missed, extra = set(qids) - set(given), set(given) - set(qids)
     if missed or extra:
         raise RCPError(
-            f"the run's queries are not those scored: it misses {examples(missed) or 'none'}, and only it has "
-            f"{examples(extra) or 'none'}; make_comparable=True scores missed queries 0 and leaves others out"
+            f"the run's queries are not those scored: it misses {examples(missed) or 'none'} of them and has "
+            f"{examples(extra) or 'none'} beside; make_comparable=True scores missed queries 0 and leaves others out"
         )
 
 

@@ -143,7 +143,7 @@ def test_the_other_measures() -> None:
 
 def test_queries_must_match_or_be_made_comparable() -> None:
     short = ranx.Run({"q1": FIRST["q1"], "q9": {"a": 1.0}})
-    with pytest.raises(RCPError, match=r"it misses 'q2', 'q3', and only it has 'q9'; make_comparable=True"):
+    with pytest.raises(RCPError, match=r"it misses 'q2', 'q3' of them and has 'q9' beside; make_comparable=True"):
         evaluate(GAINS, short, "rcp_ndcg@10")
     got = evaluate(
         GAINS, short, ["rcp_ndcg@10", "ndcg@10"], make_comparable=True, return_mean=False, qrels=ranx.Qrels(LABELS)

@@ -20,11 +20,12 @@ from rcp_irx.judging.judges.base import (
     Judge,
     JudgeFailure,
     JudgeUnavailable,
+    Usage,
     checked_passes,
     checked_scores,
 )
 from rcp_irx.judging.rubric import Rubric
-from rcp_irx.judging.spending import Spending
+from rcp_irx.judging.spending import Expected, Spending
 from rcp_irx.judging.store import JudgmentStore, Outcome
 from rcp_irx.judging.tournament import TOURNAMENT
 
@@ -52,19 +53,20 @@ class Ask:
 
     def now(self, window: Window) -> Outcome:
         """One call of a plain method."""
-        self.spending.start()
+        judge: Any = window.judge
+        expected = self._start(window)
         start, ended = time.perf_counter(), False
         try:
             if window.stage == TOURNAMENT:
-                given: Any = window.judge.tournament(window.query, window.documents)
+                given = judge.tournament(window.query, window.documents, **_told(judge.tournament, window))
             else:
-                given = window.judge.rubric(window.query, window.documents, window.rubric)
-            outcome, ended = self._answered(window, given, start), True
+                given = judge.rubric(window.query, window.documents, window.rubric, **_told(judge.rubric, window))
+            outcome, ended = self._answered(window, given, start, expected), True
         except JudgeFailure as failure:
-            outcome, ended = self._failed(window, failure, start), True
+            outcome, ended = self._failed(window, failure, start, expected), True
         finally:
             if not ended:
-                self.spending.abandon()
+                self.spending.abandon(expected)
         return outcome
 
     async def later(self, window: Window, attempt: int, turn: Turn) -> Outcome:
@@ -73,25 +75,38 @@ class Ask:
         judge: Any = window.judge
         await self._limit.acquire(turn)
         try:
-            self.spending.start()
+            expected = self._start(window)
             start, ended = time.perf_counter(), False
             try:
                 method = judge.atournament if window.stage == TOURNAMENT else judge.arubric
-                more = {"attempt": attempt} if _takes_attempt(method) else {}
+                more = _told(method, window, attempt)
                 rest = () if window.stage == TOURNAMENT else (window.rubric,)
                 given = await method(window.query, window.documents, *rest, **more)
-                outcome, ended = self._answered(window, given, start), True
+                outcome, ended = self._answered(window, given, start, expected), True
             except JudgeFailure as failure:
-                outcome, ended = self._failed(window, failure, start), True
+                outcome, ended = self._failed(window, failure, start, expected), True
             finally:
                 if not ended:
-                    self.spending.abandon()
+                    self.spending.abandon(expected)
         finally:
             self._limit.release()
         return outcome
 
-    def _answered(self, window: Window, given: Any, start: float) -> Outcome:
+    def _start(self, window: Window) -> Expected:
+        """Take up one more call within the limits of the run."""
+        if not self.spending.counts_tokens:
+            return self.spending.start()
+        of = None if window.stage == TOURNAMENT else window.rubric
+        prompt = window.judge.prompt_tokens(window.stage, window.query, window.documents, of)
+        answer = window.judge.answer_tokens(window.stage, len(window.documents), of)
+        return self.spending.start(prompt + answer, window.judge.cost(Usage(prompt, answer)) or 0.0)
+
+    def _answered(self, window: Window, given: Any, start: float, expected: Expected) -> Outcome:
         """The answer, checked and in the log. Exceptions other than JudgeFailure end the run."""
+        usage = getattr(given, "usage", None)
+        if usage is not None and not isinstance(usage, Usage):
+            raise RCPError(f"{window.query}: an answer's usage must be a Usage, not {usage!r}")
+        usage = usage or Usage()
         try:
             if window.stage == TOURNAMENT:
                 answer: Any = checked_scores(given, window.query, window.documents)
@@ -99,30 +114,31 @@ class Ask:
             else:
                 answer, note = checked_passes(given, window.query, window.documents, window.rubric), ""
         except JudgeFailure as failure:
-            failure.usage = given.usage
+            failure.usage = usage
             raise
         seconds = time.perf_counter() - start
-        window.log.record(window.key, answer=answer, note=note, raw=given.raw, usage=given.usage, seconds=seconds)
-        self.spending.end(given.usage, window.judge.cost(given.usage), failed=False)
+        window.log.record(window.key, answer=answer, note=note, raw=given.raw, usage=usage, seconds=seconds)
+        self.spending.end(expected, usage, window.judge.cost(usage), failed=False)
         return Outcome(answer, "", 1)
 
-    def _failed(self, window: Window, failure: JudgeFailure, start: float) -> Outcome:
+    def _failed(self, window: Window, failure: JudgeFailure, start: float, expected: Expected) -> Outcome:
         seconds = time.perf_counter() - start
         window.log.record(window.key, failure=failure.kind, raw=failure.raw, usage=failure.usage, seconds=seconds)
-        self.spending.end(failure.usage, window.judge.cost(failure.usage), failed=True)
+        self.spending.end(expected, failure.usage, window.judge.cost(failure.usage), failed=True)
         if isinstance(failure, JudgeUnavailable):
             raise RCPError(f"{failure.reason}; every answer so far is in the log, run again to go on") from failure
         return Outcome(None, failure.kind, 1)
 
 
-def _takes_attempt(method: Any) -> bool:
-    """Whether a coroutine method wants to know how often a window has failed."""
-    return _has_attempt(getattr(method, "__func__", method))
+def _told(method: Any, window: Window, attempt: int = 0) -> dict[str, Any]:
+    """What a judge's method wants to know beside the window: how often it failed before, its key."""
+    known = {"attempt": attempt, "key": window.key}
+    return {name: known[name] for name in _parameters(getattr(method, "__func__", method)) if name in known}
 
 
 @lru_cache(maxsize=64)
-def _has_attempt(function: Callable[..., Any]) -> bool:
-    return "attempt" in inspect.signature(function).parameters
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
 
 
 def _note(scores: Sequence[float]) -> str:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import threading
+from collections import defaultdict
 from typing import Any
 
 from rcp_irx.errors import RCPError
@@ -17,12 +20,28 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 
+class _Shared:
+    """The lock file of one path, one for the whole process: closing another on that path would free every lock."""
+
+    def __init__(self, path: str):
+        self.file: Any = open(path, "ab")  # noqa: SIM115  (held until the last log on that path is closed)
+        self.users = 0
+        self.places: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+
+
+_shared: dict[str, _Shared] = {}
+_guard = threading.Lock()
+
+
 class QueryLocks:
-    """The places of a log's queries, in `<path>.lock`; `path` None (a log in memory): nothing is held."""
+    """The places of a log's queries, in `<path>.lock`; `path` None (a log in memory): nothing is held.
+
+    Between threads of a process, and several logs on one path there, places are held as between processes.
+    """
 
     def __init__(self, path: str | None):
-        self._path = None if path is None else f"{path}.lock"
-        self._file: Any = None  # one for all places: closing another of the same path would free them all
+        self._path = None if path is None else os.path.realpath(f"{path}.lock")
+        self._shared: _Shared | None = None
 
     def take(self, dataset: str, qid: str, *, wait: bool) -> bool:
         """Take a query's place; whether it was free, where waiting is not wanted.
@@ -34,27 +53,47 @@ class QueryLocks:
         """
         if self._path is None or fcntl is None:
             return True
-        if self._file is None:
-            try:
-                self._file = open(self._path, "ab")  # noqa: SIM115  (held until the log is closed)
-            except OSError as error:
-                raise RCPError(f"{self._path} cannot be written: {error.strerror}") from error
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, _place(dataset, qid))
-        except (BlockingIOError, PermissionError):
+        shared, place = self._opened(self._path), _place(dataset, qid)
+        if not shared.places[place].acquire(blocking=wait):
             return False
+        try:
+            fcntl.lockf(shared.file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
+        except (BlockingIOError, PermissionError):
+            shared.places[place].release()
+            return False
+        except BaseException:
+            shared.places[place].release()
+            raise
         return True
 
     def give_back(self, dataset: str, qid: str) -> None:
         """Free a query's place."""
-        if self._file is not None:
-            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _place(dataset, qid))
+        if self._shared is not None:
+            fcntl.lockf(self._shared.file, fcntl.LOCK_UN, 1, _place(dataset, qid))
+            self._shared.places[_place(dataset, qid)].release()
 
     def close(self) -> None:
-        """Free every place."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Let go of the file; the last log on its path closes it."""
+        if self._shared is None or self._path is None:
+            return
+        with _guard:
+            self._shared.users -= 1
+            if not self._shared.users:
+                self._shared.file.close()
+                _shared.pop(self._path, None)
+        self._shared = None
+
+    def _opened(self, path: str) -> _Shared:
+        if self._shared is None:
+            with _guard:
+                try:
+                    held = _shared.get(path) or _Shared(path)
+                except OSError as error:
+                    raise RCPError(f"{path} cannot be written: {error.strerror}") from error
+                _shared[path] = held
+                held.users += 1
+            self._shared = held
+        return self._shared
 
 
 def _place(dataset: str, qid: str) -> int:

@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     protocol: str
     turn: int
     finished: bool
+    asked: bool
 
 
 # What may differ between plans of one query but not within one fit: the field, the stages it matters in, what to do.
@@ -64,15 +65,17 @@ class JudgmentLog(JudgmentStore):
     def windows(self) -> pd.DataFrame:
         """One row per planned window: where it stands, its documents in the order shown, its answer (None: none yet).
 
+        A window that a changed pool takes over is one row, with its first place.
+
         Columns `dataset, qid, judge, stage, phase, number, reversed, docnos, answer, failure, attempts`.
         """
         rows = self._read(
-            "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, w.reversed, w.docnos, w.key"
+            "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, w.reversed, w.docnos, w.key, min(l.id)"
             " FROM windows w JOIN plans l ON l.id = w.plan JOIN pools p ON p.id = l.pool"
-            " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed"
+            " GROUP BY p.dataset, p.qid, w.key, w.docnos ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed"
         )
         records = []
-        for *place, flip, docnos, key in rows:
+        for *place, flip, docnos, key, _ in rows:
             found = self.outcome(key)
             records.append([*place, bool(flip), json.loads(docnos), found.answer, found.failure, found.attempts])
         names = "dataset qid judge stage phase number reversed docnos answer failure attempts".split()
@@ -85,13 +88,14 @@ class JudgmentLog(JudgmentStore):
         """
         rows = self._read(
             "SELECT p.dataset, p.qid, l.judge, l.stage, w.phase, w.number, a.attempt, a.failure,"
-            " a.finish_reason, a.raw, EXISTS (SELECT 1 FROM attempts b WHERE b.key = a.key AND b.failure = '')"
+            " a.finish_reason, a.raw, EXISTS (SELECT 1 FROM attempts b WHERE b.key = a.key AND b.failure = ''),"
+            " min(l.id)"
             " FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
-            " JOIN pools p ON p.id = l.pool WHERE a.failure != ''"
+            " JOIN pools p ON p.id = l.pool WHERE a.failure != '' GROUP BY p.dataset, p.qid, a.key, a.attempt"
             " ORDER BY p.dataset, p.qid, l.id, w.phase, w.number, w.reversed, a.attempt"
         )
         names = "dataset qid judge stage phase number attempt failure finish_reason raw answered".split()
-        return pd.DataFrame(rows, columns=names).astype({"answered": bool})
+        return pd.DataFrame([row[:-1] for row in rows], columns=names).astype({"answered": bool})
 
     def usage(self) -> pd.DataFrame:
         """Calls made, one row per judge and stage.
@@ -129,14 +133,17 @@ class JudgmentLog(JudgmentStore):
     def _reread_rows(self) -> list[rereading.Attempt]:
         """The attempts that hold a language model's text, with what is needed to read it."""
         rows = self._read(
-            "SELECT DISTINCT a.key, a.attempt, a.failure, a.answer, a.raw, l.stage, w.docnos, coalesce(t.text, '')"
-            " FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
+            "SELECT DISTINCT a.key, a.attempt, a.failure, a.answer, a.raw, l.stage, w.docnos, coalesce(t.text, ''),"
+            " q.text FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
             " LEFT JOIN texts t ON t.digest = l.rubric AND t.kind = 'rubric'"
-            " WHERE a.model != '' AND a.raw != '' ORDER BY a.key, a.attempt"
+            " JOIN texts q ON q.digest = l.prompt AND q.kind = 'prompt'"
+            " WHERE l.reader = 'json' AND a.raw != '' ORDER BY a.key, a.attempt"
         )
         return [
-            rereading.Attempt(key, attempt, failure, json.loads(answer), raw, stage, len(json.loads(docnos)), rubric)
-            for key, attempt, failure, answer, raw, stage, docnos, rubric in rows
+            rereading.Attempt(
+                key, attempt, failure, json.loads(answer), raw, stage, len(json.loads(docnos)), rubric, prompt
+            )
+            for key, attempt, failure, answer, raw, stage, docnos, rubric, prompt in rows
         ]
 
     def judged(
@@ -176,7 +183,8 @@ class JudgmentLog(JudgmentStore):
         one_query = "" if queries is None or len(queries) != 1 else " WHERE p.dataset = ? AND p.qid = ?"
         rows = self._read(
             "SELECT l.id, p.dataset, p.qid, p.id, p.question, l.stage, l.judge, l.prompt, l.rubric, l.note, l.protocol,"
-            f" l.turn, l.finished FROM plans l JOIN pools p ON p.id = l.pool{one_query} ORDER BY l.id",
+            " l.turn, l.finished, EXISTS (SELECT 1 FROM windows w JOIN attempts a ON a.key = w.key WHERE w.plan = l.id)"
+            f" FROM plans l JOIN pools p ON p.id = l.pool{one_query} ORDER BY p.turn, l.id",
             queries[0] if one_query and queries else (),
         )
         found: dict[tuple[str, str], list[Plan]] = {}
@@ -188,7 +196,33 @@ class JudgmentLog(JudgmentStore):
                 and (plan.stage == TOURNAMENT or rubric in (None, plan.rubric))
             ):
                 found.setdefault((plan.dataset, plan.qid), []).append(plan)
-        return found
+        return {key: self._that_count(plans) for key, plans in found.items()}
+
+    def _that_count(self, plans: list[Plan]) -> list[Plan]:
+        """A query's plans without those that were begun, asked nothing, and do not go with what was asked."""
+        asked = [plan for plan in plans if plan.asked]
+        if not asked:
+            return [plan for plan in plans if plan.pool == plans[-1].pool]
+        kept = []
+        for plan in plans:
+            like = [other for other in asked if other.stage == plan.stage]
+            fits = plan.question == asked[-1].question and all(
+                (other.judge, other.prompt, other.rubric) == (plan.judge, plan.prompt, plan.rubric) for other in like
+            )
+            if plan.asked or (fits and not self._other_texts(plan.pool, {other.pool for other in asked})):
+                kept.append(plan)
+        return kept
+
+    def _other_texts(self, pool: int, others: set[int]) -> bool:
+        """Whether a pool has another text for a document of other pools."""
+        marks = ",".join("?" * len(others))
+        return bool(
+            self._read(
+                "SELECT 1 FROM pool_documents a JOIN pool_documents b ON a.docno = b.docno AND a.text != b.text"
+                f" WHERE a.pool = ? AND b.pool IN ({marks}) LIMIT 1",
+                (pool, *others),
+            )
+        )
 
     def _datasets(self, datasets: Iterable[str] | None) -> list[str] | None:
         """The chosen datasets; one may be given by itself. Each must be in the log."""

@@ -26,7 +26,7 @@ from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT
 STAGES = (TOURNAMENT, RUBRIC)
 SHARED = "frames.j2"
 CODE_LENGTH = 8
-TRIAL = "the text of a document"
+TRIAL = "a text to try the prompt with:"
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,14 @@ class Prompts:
     frames: str
 
     def __post_init__(self) -> None:
-        query, documents = Query("q", "a query"), [Document("d", TRIAL)]
+        query, texts = Query("q", f"{TRIAL} query"), [f"{TRIAL} {number}" for number in ("one", "two", "three")]
         rubric = Rubric((Criterion("C1", "name", "question?"),))
         for stage in STAGES:
-            if TRIAL not in self.render(stage, query, documents, rubric):
-                raise RCPError(f"the {stage} prompt shows no document: it must hold the text of each of `documents`")
+            shown = self.render(stage, query, [Document(text, text) for text in texts], rubric)
+            if query.text not in shown:
+                raise RCPError(f"the {stage} prompt shows no query: it must hold `query`")
+            if not all(text in shown for text in texts):
+                raise RCPError(f"the {stage} prompt does not show every document: it must hold each of `documents`")
 
     @classmethod
     def load(
@@ -83,12 +86,22 @@ class Prompts:
         }
         try:
             return _template(getattr(self, stage), self.frames).render(values)
-        except jinja2.TemplateError as error:
+        except (jinja2.TemplateError, TypeError, ValueError) as error:
             raise RCPError(f"the {stage} prompt cannot be rendered: {error}") from error
 
     def example(self, stage: str, rubric: Rubric | None = None) -> str:
         """What the template itself says: an answer that repeats it is none."""
         return self.render(stage, Query("q", ""), [], rubric)
+
+
+def example_of(source: str, rubric: Rubric | None) -> str:
+    """What a template says without documents, from its `Prompts.source`, as logs keep it; other prompts as they are."""
+    try:
+        template, frames = json.loads(source)
+    except ValueError:
+        return source
+    stage = TOURNAMENT if rubric is None else RUBRIC
+    return Prompts(**{TOURNAMENT: template, RUBRIC: template, "frames": frames}).example(stage, rubric)
 
 
 @lru_cache(maxsize=64)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rcp_irx.documents import Document, Query
 from rcp_irx.judging.judges.base import JudgeFailure, RubricAnswer, TournamentAnswer, checked_passes, checked_scores
+from rcp_irx.judging.prompts import example_of
 from rcp_irx.judging.responses import read_passes, read_scores
 from rcp_irx.judging.rubric import Rubric
-from rcp_irx.judging.tournament import TOURNAMENT
 
 READ = ("", "no_json", "invalid_json", "schema", "incomplete")
 """Outcomes of reading an answer; all others are of the call."""
@@ -26,6 +27,7 @@ class Attempt(NamedTuple):
     stage: str
     documents: int
     rubric: str
+    prompt: str
 
 
 class Change(NamedTuple):
@@ -53,10 +55,17 @@ def changes(attempts: Iterable[Attempt]) -> list[Change]:
     return found
 
 
+@lru_cache(maxsize=64)
+def _example(prompt: str, rubric: Rubric | None) -> str:
+    return example_of(prompt, rubric)
+
+
 def _read(attempt: Attempt) -> Any:
     query, shown = Query("", ""), [Document(str(i), "") for i in range(attempt.documents)]
-    if attempt.stage == TOURNAMENT:
-        return checked_scores(TournamentAnswer(read_scores(attempt.raw, len(shown)), raw=attempt.raw), query, shown)
-    rubric = Rubric.from_json(attempt.rubric)
-    passes = read_passes(attempt.raw, len(shown), rubric.ids)
+    rubric = Rubric.from_json(attempt.rubric) if attempt.rubric else None
+    example = _example(attempt.prompt, rubric)
+    if rubric is None:
+        scores = read_scores(attempt.raw, len(shown), example=example)
+        return checked_scores(TournamentAnswer(scores, raw=attempt.raw), query, shown)
+    passes = read_passes(attempt.raw, len(shown), rubric.ids, example=example)
     return checked_passes(RubricAnswer(passes, raw=attempt.raw), query, shown, rubric)

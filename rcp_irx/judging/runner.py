@@ -9,7 +9,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import count as numbers_from
+from typing import Any, TypeAlias
 
 from rcp_irx.documents import Document, Pool
 from rcp_irx.judging.asking import Ask, OnWindow, Window
@@ -21,6 +22,9 @@ from rcp_irx.judging.rubric import Rubric
 from rcp_irx.judging.spending import RunStopped, Spending
 from rcp_irx.judging.store import JudgmentStore, Outcome, digest, question_of, window_key
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT, Tournament, WindowPlace
+
+Placed: TypeAlias = dict[tuple[str, int, bool], tuple[tuple[str, ...], str]]
+"""Windows by their place (phase, number, reversed): the documents in the order shown, and the key."""
 
 ATTEMPTS = 3
 """Calls at one window before its failure stands."""
@@ -75,13 +79,14 @@ class PoolRunner:
         number = log.add_pool(pool)
         rubrics = {TOURNAMENT: None, RUBRIC: rubric}
         self._plans = {
-            stage: log.add_plan(number, stage, judge.name, prompt, rubrics[stage], judge.note, settings)
+            stage: log.add_plan(number, stage, judge.name, prompt, rubrics[stage], judge.note, settings, judge.reader)
             for stage, prompt in self._prompts.items()
         }
         self.documents = tuple(sorted(pool.documents, key=lambda document: document.id))
         self._digests = [digest(document.text) for document in self.documents]
         self._question = question_of(pool.query)
-        self._repeats: Counter[tuple[Any, ...]] = Counter()
+        self._held: dict[str, Placed] = {}
+        self._repeats: dict[str, int] = {}  # of the windows that have a key, by key
 
     def run(self, on_window: OnWindow = lambda outcome: None, spending: Spending | None = None) -> None:
         """Ask every window that has no answer, round by round."""
@@ -93,16 +98,19 @@ class PoolRunner:
 
     def windows(self) -> int:
         """The windows that a run goes through, those with an answer in the log too."""
-        return sum(self._tournament().counted().values())
+        tournament = self._tournament()
+        return sum(count * (1 + tournament.is_reversed(*key)) for key, count in tournament.needed().items())
 
     def to_ask(self) -> tuple[int, int]:
         """The tournament and rubric windows without an answer that stands."""
-        wanted = self._tournament().counted()
-        for stage, plan in self._plans.items():
-            base = self.log.grown_from(plan)
-            keys = self.log.keys(plan) or (self.log.keys(base[0]) if base is not None else [])
-            wanted[stage] -= sum(not self._to_ask(self.log.outcome(key)) for key in keys)
-        return max(0, wanted[TOURNAMENT]), max(0, wanted[RUBRIC])
+        tournament, wanted = self._tournament(), Counter[str]()
+        placed = {stage: self._placed(stage) for stage in self._plans}
+        for (stage, phase), count in tournament.needed().items():
+            for number in range(count):
+                for flip in (False, True)[: 1 + tournament.is_reversed(stage, phase)]:
+                    held = placed[stage].get((phase, number, flip))
+                    wanted[stage] += held is None or self._to_ask(self.log.outcome(held[1]))
+        return wanted[TOURNAMENT], wanted[RUBRIC]
 
     def finished(self) -> bool:
         """Whether both stages have been judged to the end."""
@@ -128,6 +136,8 @@ class PoolRunner:
         query = self.pool.query
         while not self.log.locks.take(query.dataset, query.id, wait=False):
             await asyncio.sleep(WAIT_FOR_OTHERS)
+            if ask.spending.stopped_at:
+                raise ask.spending.stop()
         try:
             rounds = self._rounds()
             outcomes: list[Outcome] | None = None
@@ -144,8 +154,9 @@ class PoolRunner:
         """The windows of each round; their outcomes are sent back."""
         plans = list(self._plans.values())
         tournament = self._tournament()
+        self._held = {stage: self._placed(stage) for stage in self._plans}
+        self._repeats = {key: 0 for held in self._held.values() for _, key in held.values()}
         self.log.begin(plans)
-        self._repeats.clear()
         for places in tournament.rounds():
             keys = [self._key(place) for place in places]
             self.log.add_windows(self._row(place, key) for place, key in zip(places, keys, strict=True))
@@ -157,16 +168,39 @@ class PoolRunner:
     def _tournament(self) -> Tournament:
         """The pool's state machine, with the windows that the log has planned for it and the documents known before."""
         index = {document.id: i for i, document in enumerate(self.documents)}
-        planned: dict[tuple[str, str], Sequence[tuple[int, ...]]] = {}
+        planned: dict[tuple[str, str], list[tuple[int, ...]]] = {}
         known = {}
-        for stage, plan in self._plans.items():
-            windows, base = self.log.planned(plan), self.log.grown_from(plan)
-            if base is not None and len(base[1]) * 2 >= len(index):  # beyond that, judging all anew is cheaper
+        for stage in self._plans:
+            base = self._base(stage)
+            if base is not None:
                 known[stage] = [index[docno] for docno in base[1]]
-                windows = windows or self.log.planned(base[0])
-            for phase, held in windows.items():
-                planned[stage, phase] = [tuple(index[docno] for docno in docnos) for docnos in held]
+            for (phase, _, flip), (docnos, _) in sorted(self._placed(stage).items()):
+                if not flip:
+                    planned.setdefault((stage, phase), []).append(tuple(index[docno] for docno in docnos))
         return Tournament(self.pool, self.protocol, len(self.rubric), planned, known)
+
+    def _base(self, stage: str) -> tuple[int, list[str]] | None:
+        """The plan of the earlier pool that this one goes on from, and the documents that both hold.
+
+        Beyond half of new documents, judging all anew is cheaper.
+        """
+        base, own = self.log.grown_from(self._plans[stage]), {document.id for document in self.documents}
+        shared = [docno for docno in base[1] if docno in own] if base is not None else []
+        return (base[0], shared) if base is not None and len(shared) * 2 >= len(own) else None
+
+    def _placed(self, stage: str) -> Placed:
+        """The stage's planned windows by place: its own, or those of the earlier pool whose documents are all here."""
+        placed, base = self.log.placed(self._plans[stage]), self._base(stage)
+        if placed or base is None:
+            return placed
+        own = {document.id for document in self.documents}
+        numbers: Counter[tuple[str, bool]] = Counter()
+        kept: Placed = {}
+        for (phase, _, flip), held in sorted(self.log.placed(base[0]).items()):
+            if own.issuperset(held[0]):
+                kept[phase, numbers[phase, flip], flip] = held
+                numbers[phase, flip] += 1
+        return kept
 
     def _row(self, place: WindowPlace, key: str) -> tuple[int, str, int, bool, list[str], str]:
         docnos = [self.documents[i].id for i in place.documents]
@@ -177,15 +211,20 @@ class PoolRunner:
         return Window(self.judge, place.stage, self.pool.query, shown, self.rubric, key, self.log)
 
     def _key(self, place: WindowPlace) -> str:
-        """The window's key: the same content shown again in this pool gets the next repeat number."""
+        """The window's key: the one it has in the log, else that of its content with the next free repeat number."""
+        docnos = tuple(self.documents[i].id for i in place.documents)
+        held = self._held[place.stage].get((place.phase, place.index, place.reversed))
+        if held is not None and held[0] == docnos:
+            return held[1]
         texts = [self._digests[i] for i in place.documents]
-        content = (place.stage, *texts)
-        repeat = self._repeats[content]
-        self._repeats[content] += 1
         rubric = self.rubric.digest if place.stage == RUBRIC else ""
-        return window_key(
-            place.stage, self.judge.name, digest(self._prompts[place.stage]), self._question, rubric, texts, repeat
-        )
+        prompt = digest(self._prompts[place.stage])
+        for repeat in numbers_from(0):
+            key = window_key(place.stage, self.judge.name, prompt, self._question, rubric, texts, repeat)
+            if key not in self._repeats:
+                self._repeats[key] = repeat
+                return key
+        raise AssertionError("numbers do not end")
 
     def _settle(self, window: Window, ask: Ask) -> Outcome:
         """The window's outcome: from the log where it stands there, else from up to three calls."""
@@ -276,7 +315,15 @@ async def _many_calls(
         await runners[0].judge.aclose()
 
 
-def remaining(pool: Pool, judge: Judge, rubric: Rubric, protocol: Protocol, log: JudgmentStore) -> tuple[int, int]:
+def remaining(
+    pool: Pool,
+    judge: Judge,
+    rubric: Rubric,
+    protocol: Protocol,
+    log: JudgmentStore,
+    *,
+    retry_failed: bool = False,
+) -> tuple[int, int]:
     """The tournament and rubric calls that a pool still takes, if each is answered at once; the log stays as it is.
 
     Adaptive windows depend on answers, so those that are not planned yet are counted by the protocol.
@@ -285,7 +332,7 @@ def remaining(pool: Pool, judge: Judge, rubric: Rubric, protocol: Protocol, log:
         counts = protocol.counts(len(pool.documents))
         return counts.tournament, counts.rubric
     with log.trial():
-        return PoolRunner(pool, judge, rubric, protocol, log).to_ask()
+        return PoolRunner(pool, judge, rubric, protocol, log, retry_failed=retry_failed).to_ask()
 
 
 def fitted(pool: Pool, judge: Judge, rubric: Rubric, size: int) -> Pool:

@@ -37,7 +37,7 @@ CREATE TABLE pool_documents (
 CREATE TABLE plans (
     id INTEGER PRIMARY KEY, pool INTEGER NOT NULL REFERENCES pools, stage TEXT NOT NULL, judge TEXT NOT NULL,
     prompt TEXT NOT NULL, rubric TEXT NOT NULL, note TEXT NOT NULL, protocol TEXT NOT NULL, turn INTEGER NOT NULL,
-    finished INTEGER NOT NULL, grown_from INTEGER REFERENCES plans,
+    finished INTEGER NOT NULL, reader TEXT NOT NULL, grown_from INTEGER REFERENCES plans,
     UNIQUE (pool, stage, judge, prompt, rubric));
 CREATE TABLE windows (
     plan INTEGER NOT NULL REFERENCES plans, phase TEXT NOT NULL, number INTEGER NOT NULL, reversed INTEGER NOT NULL,
@@ -115,20 +115,18 @@ class JudgmentStore:
         self.__init__(state["path"], keep_text=state["keep_text"])  # type: ignore[misc]  # the same file, opened again
 
     def _open(self) -> None:
-        application, version = (
-            self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
-        if application == 0 and not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             self._db.execute("PRAGMA journal_mode=WAL")
             with self._writing():
-                if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[
-                    0
-                ]:  # another process may be first
+                if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # nobody was faster
                     for statement in _SCHEMA.split(";\n"):
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA application_id={_APPLICATION}")
                     self._db.execute(f"PRAGMA user_version={VERSION}")
-        elif application != _APPLICATION:
+        application, version = (
+            self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        if application != _APPLICATION:
             raise RCPError(f"{self.path} is an SQLite file of another program, not a judgment log")
         elif version != VERSION:
             raise RCPError(f"{self.path} is a judgment log of version {version}; this rcp_irx reads version {VERSION}")
@@ -213,7 +211,7 @@ class JudgmentStore:
                 (query.dataset, query.id, question, content),
             ).fetchone()[0]
             if self.keep_text:
-                texts = [(digest(document.text), "document", document.text) for document in pool.documents]
+                texts = [(digest(d.text), "document", _storable(d.text)) for d in pool.documents]
                 self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", texts)
             self._db.execute("DELETE FROM pool_documents WHERE pool = ?", (number,))
             self._db.executemany(
@@ -226,24 +224,36 @@ class JudgmentStore:
         return int(number)
 
     def add_plan(
-        self, pool: int, stage: str, judge: str, prompt: str, rubric: Rubric | None, note: str, protocol: dict[str, Any]
+        self,
+        pool: int,
+        stage: str,
+        judge: str,
+        prompt: str,
+        rubric: Rubric | None,
+        note: str,
+        protocol: dict[str, Any],
+        reader: str = "",
     ) -> int:
         """Store that a pool is to be judged at a stage by a judge; returns the plan's number.
 
-        It is unfinished until told. A plan of a pool that grew is told apart by `grown_from`, the finished plan of the
-        smaller pool under the same protocol; another protocol plans the whole pool.
+        It is unfinished until told, also when the protocol is another one than before. A plan of a pool that changed
+        has in `grown_from` the finished plan of the earlier pool under the same protocol; another protocol plans the
+        whole pool.
         """
         rubric_digest = rubric.digest if rubric is not None else ""
-        base = self._smaller_plan(pool, stage, judge, digest(prompt), rubric_digest, json.dumps(protocol))
+        base = self._earlier_plan(pool, stage, judge, digest(prompt), rubric_digest, json.dumps(protocol))
         with self._writing():
             for kind, text in [("prompt", prompt), ("rubric", rubric.to_json() if rubric is not None else "")]:
                 self._db.execute("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", (digest(text), kind, text))
             self._db.execute(
-                "INSERT INTO plans (pool, stage, judge, prompt, rubric, note, protocol, turn, finished, grown_from)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?) ON CONFLICT (pool, stage, judge, prompt, rubric)"
-                " DO UPDATE SET note = excluded.note, finished = 0, protocol = excluded.protocol,"
-                " grown_from = CASE WHEN protocol = excluded.protocol THEN grown_from END",
-                (pool, stage, judge, digest(prompt), rubric_digest, note, json.dumps(protocol), base),
+                "INSERT INTO plans"
+                " (pool, stage, judge, prompt, rubric, note, protocol, turn, finished, reader, grown_from)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?) ON CONFLICT (pool, stage, judge, prompt, rubric)"
+                " DO UPDATE SET note = excluded.note, reader = excluded.reader, protocol = excluded.protocol,"
+                " finished = CASE WHEN protocol = excluded.protocol THEN finished ELSE 0 END,"
+                " grown_from = CASE WHEN NOT EXISTS (SELECT 1 FROM windows WHERE plan = plans.id)"
+                " THEN excluded.grown_from WHEN protocol = excluded.protocol THEN grown_from END",
+                (pool, stage, judge, digest(prompt), rubric_digest, note, json.dumps(protocol), reader, base),
             )
             plan = self._db.execute(
                 "SELECT id FROM plans WHERE pool = ? AND stage = ? AND judge = ? AND prompt = ? AND rubric = ?",
@@ -251,14 +261,14 @@ class JudgmentStore:
             ).fetchone()[0]
         return int(plan)
 
-    def _smaller_plan(self, pool: int, *plan: str) -> int | None:
-        """The latest finished plan (stage, judge, prompt, rubric, protocol) of a pool that this one only adds to."""
+    def _earlier_plan(self, pool: int, *plan: str) -> int | None:
+        """The finished plan (stage, judge, prompt, rubric, protocol) of the pool that shares most with this one."""
         rows = self._read(
             "SELECT l.id FROM plans l JOIN pools o ON o.id = l.pool JOIN pools p ON p.id = ?1"
             " WHERE o.id != p.id AND o.dataset = p.dataset AND o.qid = p.qid AND o.question = p.question"
             " AND l.stage = ?2 AND l.judge = ?3 AND l.prompt = ?4 AND l.rubric = ?5 AND l.protocol = ?6 AND l.finished"
-            " AND NOT EXISTS (SELECT docno, text FROM pool_documents WHERE pool = o.id EXCEPT"
-            " SELECT docno, text FROM pool_documents WHERE pool = p.id) ORDER BY o.turn DESC LIMIT 1",
+            " ORDER BY (SELECT count(*) FROM pool_documents a JOIN pool_documents b USING (docno, text)"
+            " WHERE a.pool = o.id AND b.pool = p.id) DESC, o.turn DESC LIMIT 1",
             (pool, *plan),
         )
         return int(rows[0][0]) if rows else None
@@ -303,7 +313,8 @@ class JudgmentStore:
             changed = [docno for docno, text in earlier if texts.get(docno, text) != text]
             if changed:
                 raise RCPError(
-                    f"{query}: document {examples(changed)} was judged with another text in {self!r}; {advice}"
+                    f"{query}: document {examples(changed)} was judged with another text in {self!r} (where texts are "
+                    f"cut to fit, another context_length, prompt or rubric may cut them elsewhere); {advice}"
                 )
 
     def planned(self, plan: int) -> dict[str, list[tuple[str, ...]]]:
@@ -328,10 +339,12 @@ class JudgmentStore:
         """Whether a pool of this query was ever judged, or begun."""
         return bool(self._read("SELECT 1 FROM pools WHERE dataset = ? AND qid = ?", (dataset, qid)))
 
-    def keys(self, plan: int) -> list[str]:
-        """The keys of the windows that the plan's protocol asks for, as far as they are planned."""
-        rows = self._read("SELECT w.key FROM windows w JOIN plans l ON l.id = w.plan WHERE l.id = ?", (plan,))
-        return [key for (key,) in rows]
+    def placed(self, plan: int) -> dict[tuple[str, int, bool], tuple[tuple[str, ...], str]]:
+        """The windows planned so far by their place (phase, number, reversed): docnos in the order shown, key."""
+        rows = self._read("SELECT phase, number, reversed, docnos, key FROM windows WHERE plan = ?", (plan,))
+        return {
+            (phase, number, bool(flip)): (tuple(json.loads(docnos)), key) for phase, number, flip, docnos, key in rows
+        }
 
     def finished(self, plan: int) -> bool:
         """Whether a plan was judged to the end."""
@@ -383,7 +396,7 @@ class JudgmentStore:
         """
         usage = usage or Usage()
         text = "" if raw is None else raw if isinstance(raw, str) else repr(raw)
-        text = text.encode("utf-8", "backslashreplace").decode()  # half an emoji must not cost the answer
+        text = _storable(text)
         with self._writing():
             self._db.execute(
                 "INSERT INTO attempts SELECT ?1, coalesce(max(attempt), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
@@ -398,6 +411,11 @@ class JudgmentStore:
                 "UPDATE attempts SET answer = ?, failure = ? WHERE key = ? AND attempt = ?",
                 [(json.dumps(c.answer), c.failure, c.key, c.attempt) for c in changes],
             )
+
+
+def _storable(text: str) -> str:
+    """A text that can be written: half an emoji must not cost an answer."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _columns(usage: Usage) -> tuple[str, str, int, int]:

@@ -90,22 +90,23 @@ class Tournament:
             self._passes[shown] += np.asarray(answer, dtype=float)
             self._placements[shown] += 1
 
-    def counted(self) -> dict[str, int]:
-        """How many windows each stage has in all, reversals counted."""
+    def needed(self) -> dict[tuple[str, str], int]:
+        """How many windows, in the order of their number and without reversals, each phase of each stage takes."""
         counts, n = self.counts, len(self.documents)
-        whole = {TOURNAMENT: counts.tournament, RUBRIC: counts.rubric}
+        needed = {(TOURNAMENT, "random"): counts.random, (TOURNAMENT, "stratified"): counts.stratified}
+        needed |= {(TOURNAMENT, f"adaptive-{batch}"): count for batch, count in enumerate(counts.adaptive, start=1)}
+        needed |= {(RUBRIC, "random"): counts.rubric_random, (RUBRIC, "stratified"): counts.rubric_stratified}
+        needed |= {key: len(self._planned.get(key, ())) for key in needed if key[0] in self._known}
+        needed |= {key: len(held) for key, held in self._planned.items() if key[1].startswith(GROWTH)}
         for stage, placements in zip((TOURNAMENT, RUBRIC), self._protocol.growth_placements(n), strict=True):
-            if stage in self._known:
-                kept = [w for key, held in self._planned.items() if key[0] == stage for w in self._held(key, held)]
-                new = n - len(self._known[stage])
-                now = (stage, self._growth_phase)
-                _, windows = schedule.growth_shape(new, n - new, counts.size, placements)
-                whole[stage] = len(kept) + (0 if now in self._planned else windows)
-        return whole
+            new = n - len(self._known.get(stage, range(n)))
+            if new:
+                needed[stage, self._growth_phase] = schedule.growth_shape(new, n - new, counts.size, placements)[1]
+        return needed
 
-    def _held(self, key: tuple[str, str], windows: Sequence[schedule.Window]) -> list[WindowPlace]:
-        stage, phase = key
-        return self._places(stage, phase, windows) if phase in ("random", "stratified") else self._kept(stage, phase)
+    def is_reversed(self, stage: str, phase: str) -> bool:
+        """Whether the windows of a phase are shown again in reverse."""
+        return stage == TOURNAMENT and self.counts.reversals and phase in ("random", "stratified")
 
     def rounds(self) -> Iterator[list[WindowPlace]]:
         """The windows of each round; a round is made once the answers to the one before are recorded."""
@@ -122,8 +123,9 @@ class Tournament:
         earlier = sorted(key for key in self._planned if key[1].startswith(GROWTH) and key not in now)
         if earlier:
             yield [place for stage, phase in earlier for place in self._kept(stage, phase)]
-        if self._known:
-            yield [place for stage in sorted(self._known, reverse=True) for place in self._growth(stage)]
+        grown = [place for stage in sorted(self._known, reverse=True) for place in self._growth(stage)]
+        if grown:
+            yield grown
 
     def _random(self, stage: str, n: int, count: int) -> list[WindowPlace]:
         planned = self._planned.get((stage, "random"), ())
@@ -150,6 +152,8 @@ class Tournament:
         """The windows that place the documents which joined, among opponents from all of the present order."""
         known, n = self._known[stage], len(self.documents)
         new = [i for i in range(n) if i not in known]
+        if not new:
+            return []
         order = [i for i in (self._order() if stage == TOURNAMENT else self._rasch_order()) if i in known]
         phase = self._growth_phase
         placements = dict(zip((TOURNAMENT, RUBRIC), self._protocol.growth_placements(n), strict=True))[stage]
@@ -183,7 +187,7 @@ class Tournament:
     def _places(self, stage: str, phase: str, windows: Sequence[schedule.Window]) -> list[WindowPlace]:
         """The windows of a phase; those of the tournament once more in reverse, where the protocol says so."""
         places = [WindowPlace(stage, phase, index, False, window) for index, window in enumerate(windows)]
-        if stage == TOURNAMENT and self.counts.reversals:
+        if self.is_reversed(stage, phase):
             places += [WindowPlace(stage, phase, index, True, window[::-1]) for index, window in enumerate(windows)]
         return places
 

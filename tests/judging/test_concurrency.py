@@ -68,6 +68,12 @@ class Slow(Judge):
             [[len(d.text) % 7 > c for c in range(len(rubric))] for d in documents], usage=Usage(200, 50)
         )
 
+    def prompt_tokens(self, stage, query, documents, rubric=None):
+        return 100 if stage == "tournament" else 200
+
+    def answer_tokens(self, stage, n_documents, rubric=None):
+        return 10 if stage == "tournament" else 50
+
     def cost(self, usage):
         return (usage.prompt_tokens + usage.completion_tokens) / 1e6
 
@@ -126,7 +132,7 @@ def test_the_same_gains_as_one_call_at_a_time():
 
 def test_a_stopped_run_leaves_whole_queries_and_goes_on():
     judge, log = Slow(), JudgmentLog()
-    judge.max_concurrency = 2
+    judge.max_concurrency = 1
     total = sum(runner.windows() for runner in runners(log, judge))
     with pytest.raises(RunStopped, match=rf"stopped at max_calls={total // 2}: {total // 2} calls, {'.*'} tokens"):
         run_pools(runners(log, judge), Spending(max_calls=total // 2))

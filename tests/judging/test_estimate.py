@@ -73,7 +73,9 @@ def test_judges_without_prices_have_no_cost():
     free.judge.cost = lambda usage: None
     found = free.estimate(frame())
     assert found.cost is None
-    assert str(found) == "132 calls for 2 queries"
+    assert str(found) == "132 calls for 2 queries, about 17,200 prompt and 2,920 completion tokens"
+    with pytest.raises(RCPError, match="has no prices, so max_cost cannot be kept"):
+        RCPJudge(free.judge, max_cost=1.0)
     with pytest.raises(RCPError, match="has no prices, so max_cost cannot be kept"):
         free.protocol_for(frame(), max_cost=1.0)
 

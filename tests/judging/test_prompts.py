@@ -117,7 +117,8 @@ def test_prompts_of_ones_own(tmp_path):
     [
         ("{{ query }} {{ nothing }}", "the tournament prompt cannot be rendered: 'nothing' is undefined"),
         ("{% for document in documents %}", "the tournament prompt cannot be rendered"),
-        ("{{ query }}", "the tournament prompt shows no document"),
+        ("{{ query }} {{ documents[0] }}", "the tournament prompt does not show every document"),
+        ("{% for document in documents %}{{ document }}{% endfor %}", "the tournament prompt shows no query"),
     ],
 )
 def test_prompts_that_cannot_be_used(tmp_path, text, message):

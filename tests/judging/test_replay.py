@@ -67,6 +67,7 @@ class Model(Judge):
     """Answers as a language model does, in text, which is read here."""
 
     name = "model"
+    reader = "json"
 
     def __init__(self, spoil=lambda text: text, failure=""):
         self.spoil, self.failure = spoil, failure

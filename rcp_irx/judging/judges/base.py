@@ -37,6 +37,11 @@ class Usage:
     finish_reason: str = ""
     model: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("prompt_tokens", "completion_tokens"):
+            if not isinstance(getattr(self, name), (int, np.integer)):
+                raise RCPError(f"{name} of a Usage must be a whole number, not {getattr(self, name)!r}")
+
 
 class JudgeFailure(Exception):
     """The judge gave no usable answer: the window counts as failed, and nothing of it is used.
@@ -113,17 +118,21 @@ class Judge:
         A caution that every gain table made with this judge carries.
     max_concurrency : int
         The most calls in flight, over all queries, of a judge that has async methods.
+    reader : str
+        What reads its raw answers: "json" is `rcp_irx.judging.responses`, so that `log.reparse()` may read them again.
 
     Notes
     -----
     A judge may have the coroutine methods `atournament` and `arubric` in place of the plain ones, with the same
-    parameters; where they take `attempt` they are told how many calls at the window have failed before.
+    parameters. Methods that take `attempt` are told how many calls at the window have failed before, those that take
+    `key` the window's key in the log.
     """
 
     name: str = ""
     paid: bool = False
     note: str = ""
     max_concurrency: int = 8
+    reader: str = ""
 
     def prompt(self, stage: str) -> str:
         """The text that a stage ("tournament" or "rubric") sends beside query, documents and rubric.

@@ -100,6 +100,7 @@ class OpenAIJudge(Judge):
     """
 
     paid = True
+    reader = "json"
 
     def __init__(
         self,

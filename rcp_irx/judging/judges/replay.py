@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,14 +9,15 @@ from rcp_irx.documents import Document, Query
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.judging.judges.base import Judge, JudgeFailure, RubricAnswer, TournamentAnswer
 from rcp_irx.judging.rubric import Rubric
-from rcp_irx.judging.store import JudgmentStore, digest, question_of, window_key
+from rcp_irx.judging.store import JudgmentStore
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT
 
 
 class ReplayJudge(Judge):
     """Gives the answers that a log holds; it has the name and the prompts of the judge that gave them.
 
-    A window that is shown again in the same way gets the log's next answer to it, as when it was judged.
+    It answers the very windows that were asked: a run under the same protocol, of the same pools (of one that grew,
+    every stage of its growth), and of texts as they were shown, cut where they were cut.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ class ReplayJudge(Judge):
     """
 
     def __init__(self, log: JudgmentStore, judge: str | None = None):
+        if not isinstance(log, JudgmentStore):
+            raise RCPError(f"log must be a JudgmentLog, such as JudgmentLog('dl19.judgments'), not {log!r}")
         self._log = log
         plans = log.judges()
         names = sorted({name for name, *_ in plans if judge in (None, name)})
@@ -47,26 +49,20 @@ class ReplayJudge(Judge):
             if len(prompts) > 1:
                 raise RCPError(f"{log!r} holds {len(prompts)} {stage} prompts of judge {self.name!r}; replay needs one")
             self._prompts[stage] = next(iter(prompts), "")
-        self._asked: Counter[tuple[str, ...]] = Counter()
 
     def prompt(self, stage: str) -> str:
         """The prompt that the log's answers were given to."""
         return self._prompts[stage]
 
-    def tournament(self, query: Query, documents: Sequence[Document]) -> TournamentAnswer:
-        return TournamentAnswer(self._answer(TOURNAMENT, query, documents, ""), raw="replayed")
+    def tournament(self, query: Query, documents: Sequence[Document], *, key: str = "") -> TournamentAnswer:
+        return TournamentAnswer(self._answer(TOURNAMENT, query, documents, key), raw="replayed")
 
-    def rubric(self, query: Query, documents: Sequence[Document], rubric: Rubric) -> RubricAnswer:
-        return RubricAnswer(self._answer(RUBRIC, query, documents, rubric.digest), raw="replayed")
+    def rubric(self, query: Query, documents: Sequence[Document], rubric: Rubric, *, key: str = "") -> RubricAnswer:
+        return RubricAnswer(self._answer(RUBRIC, query, documents, key), raw="replayed")
 
-    def _answer(self, stage: str, query: Query, documents: Sequence[Document], rubric: str) -> Any:
-        texts = [digest(document.text) for document in documents]
-        question = question_of(query)
-        content = (query.dataset, query.id, stage, question, rubric, *texts)
-        prompt = digest(self._prompts[stage])
-        outcome = self._log.outcome(window_key(stage, self.name, prompt, question, rubric, texts, self._asked[content]))
+    def _answer(self, stage: str, query: Query, documents: Sequence[Document], key: str) -> Any:
+        outcome = self._log.outcome(key)
         if outcome.answer is not None:
-            self._asked[content] += 1
             return outcome.answer
         if outcome.failure:
             raise JudgeFailure(outcome.failure, "replayed")
