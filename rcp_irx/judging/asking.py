@@ -143,5 +143,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 def _note(scores: Sequence[float]) -> str:
     """What is odd about scores that count."""
+    if len(scores) > 1 and len(set(scores)) == 1:
+        return f"all {len(scores)} scores are equal"
     beyond = sum(abs(score) > USUAL_SCORE for score in scores)
     return f"{beyond} of {len(scores)} scores beyond {USUAL_SCORE:g} in size" if beyond else ""

@@ -101,8 +101,8 @@ class JudgmentLog(JudgmentStore):
         """Calls made, one row per judge and stage.
 
         Columns `judge, stage, windows, calls, answered, noted, failed, prompt_tokens, completion_tokens, seconds`.
-        Noted answers count although something is odd about them (scores beyond 5 in size). Seconds of calls that were
-        in flight at the same time add up.
+        Noted answers count although something is odd about them (scores beyond 5 in size, or all equal). Seconds of
+        calls that were in flight at the same time add up.
         """
         rows = self._read(
             "WITH k AS (SELECT DISTINCT l.judge, l.stage, w.key FROM windows w JOIN plans l ON l.id = w.plan)"

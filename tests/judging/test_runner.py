@@ -258,6 +258,17 @@ def test_scores_between_five_and_ten_count_and_are_noted():
     assert usage.loc["rubric", "noted"] == 0
 
 
+def test_scores_that_are_all_equal_count_and_are_noted():
+    class Flat(Counting):
+        def tournament(self, query, documents):
+            return TournamentAnswer([1.0] * len(documents))
+
+    log = JudgmentLog()
+    run(log, Flat())
+    usage = log.usage().set_index("stage")
+    assert usage.loc["tournament", "noted"] == usage.loc["tournament", "answered"]
+
+
 @pytest.mark.parametrize("setting", ["size", "seed"])
 def test_a_protocol_of_another_window_size_or_seed_needs_another_log(setting):
     log = JudgmentLog()
