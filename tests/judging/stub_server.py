@@ -49,7 +49,8 @@ class Request:
     @property
     def criteria(self) -> list[str]:
         """The criteria that the prompt asks for; none in a tournament."""
-        shown = re.search(r'\{"answers": \{"1": \{(.*?)\}', self.prompt)
+        form = self.prompt.rstrip().splitlines()[-1]  # documents may hold forms of their own
+        shown = re.search(r'\{"answers": \{"1": \{(.*?)\}', form)
         return re.findall(r'"([^"]+)":', shown[1]) if shown else []
 
 

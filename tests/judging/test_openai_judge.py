@@ -17,12 +17,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rcp_irx import Criterion, Document, JudgeFailure, OpenAIJudge, Query, RCPError, RCPWarning, Rubric
+from rcp_irx import (
+    FULL,
+    Criterion,
+    Document,
+    JudgeFailure,
+    JudgmentLog,
+    OpenAIJudge,
+    Query,
+    RCPError,
+    RCPWarning,
+    Rubric,
+)
+from rcp_irx.documents import Pool
 from rcp_irx.errors import MissingExtra
 from rcp_irx.judging.budget import cut, estimate_tokens
 from rcp_irx.judging.judges.base import JudgeUnavailable, Usage
 from rcp_irx.judging.judges.openai_client import Server, Waits, retry_after
 from rcp_irx.judging.prompts import Prompts
+from rcp_irx.judging.runner import PoolRunner
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT
 from tests.judging.stub_server import (
     MODEL,
@@ -1007,3 +1020,16 @@ def test_a_context_without_room_for_documents_is_refused():
     judge = OpenAIJudge("m", base_url="http://localhost:1/v1", context_length=1200, max_tokens=600)
     with pytest.raises(RCPError, match=r"query 'q': context_length=1200 leaves \d+ tokens for each of 10 documents"):
         judge.document_tokens(QUERY, RUBRIC_OF_TWO, 10)
+
+
+def test_hostile_documents_through_the_whole_path_are_judged_by_their_own_text() -> None:
+    """Instructions, frames, JSON, right-to-left and emoji: each document keeps its own score."""
+    texts = {f"d{i}": text for i, text in enumerate(HOSTILE) if "\ud83d" not in text}  # HTTP carries no half emoji
+    pool = Pool(Query("q", "why"), tuple(Document(docno, text) for docno, text in texts.items()))
+    log = JudgmentLog()
+    with StubServer() as server:
+        judge = OpenAIJudge("m", base_url=server.base_url)
+        PoolRunner(pool, judge, Rubric.load(), FULL.scaled(0.5), log).run()
+    assert len(log.failures()) == 0
+    for window in log.windows().query("stage == 'tournament'").itertuples():
+        assert window.answer == [score(texts[docno]) for docno in window.docnos]
