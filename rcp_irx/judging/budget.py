@@ -17,6 +17,9 @@ TOKEN = 100
 LONGEST_WORD = 100
 """A run of more characters than this without a space is no word (base64, rows of emoji) and may be cut inside."""
 
+ENOUGH = 32
+"""Tokens in which every character of usual text fits beside a marker: one that does not is cut inside."""
+
 LONGEST_CHARACTER = 64
 """More code points than this (a heap of combining marks) are no character that a person sees, and may be cut inside."""
 
@@ -121,7 +124,7 @@ def cut(text: str, max_tokens: int, marker: str = " [...]") -> tuple[str, float]
         end = int(word_ends[-1])
     elif len(ends):
         end = int(ends[-1])
-    elif any_fits > LONGEST_CHARACTER:
+    elif any_fits > LONGEST_CHARACTER or (any_fits > 0 and max_tokens >= ENOUGH):
         end = any_fits
     else:
         raise RCPError(
