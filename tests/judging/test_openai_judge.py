@@ -562,7 +562,7 @@ def test_a_server_without_an_answer_is_given_up_when_patience_is_over(status, ki
     assert isinstance(found, JudgeUnavailable)
     assert found.kind == kind
     assert 0.3 <= time.monotonic() - start < 10.0
-    assert found.reason.startswith(f"{server.base_url} has given no answer for 0.3")
+    assert found.reason.startswith(f"{server.base_url} has given no answer for 0.")
     assert found.reason.endswith(f"the last error: HTTP {status}: come back later")
 
 
@@ -655,7 +655,7 @@ def test_an_answer_that_takes_too_long_is_a_transport_failure(behaviour):
     with StubServer([behaviour]) as server:
         start = time.monotonic()
         found = failure(judge_of(server, timeout=0.3))
-    assert time.monotonic() - start < 10.0
+    assert time.monotonic() - start < 4.0
     assert (found.kind, found.raw) == ("transport", "no answer within timeout=0.3 s")
 
 
