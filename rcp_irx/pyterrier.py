@@ -17,8 +17,14 @@ from rcp_irx.documents import Pool, dataset_column, id_column, pools, with_label
 from rcp_irx.errors import MissingExtra, RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import StageScores, stage_scores
-from rcp_irx.judging.estimate import Estimate, estimate, largest_protocol, window_costs
-from rcp_irx.judging.judges.base import Judge, Usage
+from rcp_irx.judging.estimate import (
+    Estimate,
+    estimate,
+    largest_protocol,
+    refuse_cost_without_prices,
+    window_costs,
+)
+from rcp_irx.judging.judges.base import Judge
 from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.judging.protocol import FULL, Protocol
 from rcp_irx.judging.rubric import Rubric
@@ -127,8 +133,7 @@ class RCPJudge(pt.Transformer):
         self.retry_failed = retry_failed
         self.max_calls, self.max_tokens_total, self.max_cost = max_calls, max_tokens_total, max_cost
         Spending(max_calls, max_tokens_total, max_cost)  # refuses what is no limit
-        if max_cost is not None and judge.cost(Usage(1, 1)) is None:
-            raise RCPError(f"judge {judge.name!r} has no prices, so max_cost cannot be kept: give it prices=")
+        refuse_cost_without_prices(judge, max_cost)
         self.verbose = verbose
 
     def __repr__(self) -> str:

@@ -223,7 +223,7 @@ def to_qrels(gains: Gains, name: str | None = None, *, column: str = "gain") -> 
             f"excluded documents keep their ranks in ranx: query, document {source.name(source.excluded)}; "
             "rcp_irx.ranx.evaluate takes them out"
         )
-    kept = ~np.isnan(source.gain) & ~source.excluded
+    kept = source.rated
     nested: dict[str, dict[str, float]] = {qid: {} for qid in qids}
     documents = source.documents[source.document[kept]]
     for query, docno, gain in zip(source.query[kept].tolist(), documents, source.gain[kept].tolist(), strict=True):

@@ -65,11 +65,15 @@ class Pools:
         return np.where(there, place, -1)
 
     @cached_property
+    def rated(self) -> np.ndarray:
+        """Whether each entry has a gain and is not excluded, bool, shape (D,)."""
+        return ~np.isnan(self.gain) & ~self.excluded
+
+    @cached_property
     def largest_gain(self) -> np.ndarray:
         """The largest gain of each query's documents that are not excluded, shape (Q,); 0 where there is none."""
-        rated = ~np.isnan(self.gain) & ~self.excluded
         largest = np.zeros(len(self.queries))
-        np.maximum.at(largest, self.query[rated], self.gain[rated])
+        np.maximum.at(largest, self.query[self.rated], self.gain[self.rated])
         return largest
 
     def per_query(self, chosen: np.ndarray) -> np.ndarray:
@@ -155,15 +159,10 @@ def _gains_frame(gains: GainsInput, column: str) -> tuple[pd.DataFrame, list[str
     """The gains as a frame, and the ids of queries whose pool is empty."""
     if isinstance(gains, Mapping):
         return flat(gains, column, "gains")
-    frame = gains if isinstance(gains, pd.DataFrame) else rows_of(gains)
+    frame = gains if isinstance(gains, pd.DataFrame) else getattr(gains, "scored", None)  # of a table
     if not isinstance(frame, pd.DataFrame):
         raise RCPError(f"gains must be a frame, a dict of dicts or a GainTable, not {type(gains).__name__}")
     return frame, []
-
-
-def rows_of(table: Any) -> pd.DataFrame | None:
-    """A gain table's rows for evaluation; None where it is no gain table."""
-    return getattr(table, "scored", None)
 
 
 def _refuse_nan(queries: list[QueryKey], query: np.ndarray, docno: np.ndarray, gain: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -72,12 +73,9 @@ def tie_rule(ties: Any, rules: Any = None) -> str:
     RCPError
         If either is unknown, or if they contradict each other.
     """
-    if ties is not None and not (isinstance(ties, str) and ties in TIES):
-        raise RCPError(f"ties must be one of {', '.join(map(repr, TIES))}; it is {ties!r}")
+    ties, rules = _one_of(TIES, ties, "ties"), _one_of(RULES, rules, "rules")
     if rules is None:
-        return str(ties or DEFAULT_TIES)
-    if not (isinstance(rules, str) and rules in RULES):
-        raise RCPError(f"rules must be one of {', '.join(map(repr, RULES))}; it is {rules!r}")
+        return ties or DEFAULT_TIES
     if ties not in (None, RULES[rules]):
         raise RCPError(f"rules={rules!r} orders ties by {RULES[rules]!r}, and ties={ties!r} is given too; give one")
     return RULES[rules]
@@ -91,13 +89,21 @@ def unjudged_rule(unjudged: Any, judged_only: Any = None) -> str:
     RCPError
         If either is unknown, or if they contradict each other.
     """
-    if unjudged is not None and not (isinstance(unjudged, str) and unjudged in UNJUDGED):
-        raise RCPError(f"unjudged must be one of {', '.join(map(repr, UNJUDGED))}; it is {unjudged!r}")
+    unjudged = _one_of(UNJUDGED, unjudged, "unjudged")
     if not switch(judged_only, "judged_only"):
-        return str(unjudged or DEFAULT_UNJUDGED)
+        return unjudged or DEFAULT_UNJUDGED
     if unjudged not in (None, "condensed"):
         raise RCPError(f"judged_only=True condenses the list, and unjudged={unjudged!r} is given too; give one")
     return "condensed"
+
+
+def _one_of(allowed: Iterable[str], value: Any, name: str) -> str | None:
+    """A value that is one of those allowed, as plain text; None stays what it is."""
+    if value is None:
+        return None
+    if not (isinstance(value, str) and value in allowed):
+        raise RCPError(f"{name} must be one of {', '.join(map(repr, allowed))}; it is {value!r}")
+    return str(value)
 
 
 def switch(value: Any, name: str) -> bool:

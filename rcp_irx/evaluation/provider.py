@@ -111,13 +111,14 @@ def _watch_coverage(watched: list[Watched]) -> None:
     Frameworks evaluate each system on its own, with the measure as the one thing that all have in common. One warning
     of each kind is enough for a run: that of the cutoff where it is worst.
     """
-    if any([warn_of_no_overlap(entry.top, entry.run, entry.pools) for entry in watched[:1]]):
+    if not watched or warn_of_no_overlap(watched[0].top, watched[0].run, watched[0].pools):
         return
-    counted = [entry for entry in watched if entry.measure.options.unjudged == DEFAULT_UNJUDGED]
     shares = [
         (share, entry)
-        for entry in counted
-        if entry.measure.SCORE != "judged" and (share := coverage(entry.top)) is not None
+        for entry in watched
+        if entry.measure.options.unjudged == DEFAULT_UNJUDGED
+        and entry.measure.SCORE != "judged"
+        and (share := coverage(entry.top)) is not None
     ]
     if not shares:
         return

@@ -73,8 +73,7 @@ def ranked(run: Run, pools: Pools, k: int | None, ties: str = DEFAULT_TIES, unju
 
 def ideal_ranking(pools: Pools, k: int | None) -> Ranked:
     """The largest k gains of each judged pool."""
-    judged = ~np.isnan(pools.gain) & ~pools.excluded
-    query, gain = pools.query[judged], pools.gain[judged]
+    query, gain = pools.query[pools.rated], pools.gain[pools.rated]
     order = np.lexsort((-gain, query))
     return _cut(query[order], gain[order], np.ones(len(order)), k)
 

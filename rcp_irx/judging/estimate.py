@@ -108,6 +108,18 @@ def estimate(
     return Estimate(pd.DataFrame(rows, columns=names).astype({"cost": float}))
 
 
+def refuse_cost_without_prices(judge: Judge, max_cost: float | None) -> None:
+    """A limit of cost can be kept only where calls have a price.
+
+    Raises
+    ------
+    RCPError
+        If there is such a limit, and the judge knows no prices.
+    """
+    if max_cost is not None and judge.cost(Usage(1, 1)) is None:
+        raise RCPError(f"judge {judge.name!r} has no prices, so max_cost cannot be kept: give it prices=")
+
+
 def largest_protocol(
     pools: Sequence[Pool],
     judge: Judge,
@@ -125,6 +137,7 @@ def largest_protocol(
     given = {name: limit for name, limit in limits.items() if limit is not None}
     if not given:
         raise RCPError(f"give a limit: one of {', '.join(limits)}")
+    refuse_cost_without_prices(judge, limits["max_cost"])
     if not pools:
         return protocol
     costs = [window_costs(pool, judge, rubric, protocol.size) for pool in pools]
@@ -135,8 +148,6 @@ def largest_protocol(
             break
         calls = [(c.tournament, c.rubric) for c in (scaled.counts(len(pool.documents)) for pool in pools)]
         found = estimate(pools, calls, judge, costs)
-        if "max_cost" in given and found.cost is None:
-            raise RCPError(f"judge {judge.name!r} has no prices, so max_cost cannot be kept: give it prices=")
         used = {
             "max_calls": found.calls,
             "max_tokens_total": found.prompt_tokens + found.completion_tokens,

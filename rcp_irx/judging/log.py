@@ -133,17 +133,15 @@ class JudgmentLog(JudgmentStore):
     def _reread_rows(self) -> list[rereading.Attempt]:
         """The attempts that hold a language model's text, with what is needed to read it."""
         rows = self._read(
-            "SELECT DISTINCT a.key, a.attempt, a.failure, a.answer, a.raw, l.stage, w.docnos, coalesce(t.text, ''),"
+            "SELECT DISTINCT a.key, a.attempt, a.failure, a.answer, a.raw, w.docnos, coalesce(t.text, ''),"
             " q.text FROM attempts a JOIN windows w ON w.key = a.key JOIN plans l ON l.id = w.plan"
             " LEFT JOIN texts t ON t.digest = l.rubric AND t.kind = 'rubric'"
             " JOIN texts q ON q.digest = l.prompt AND q.kind = 'prompt'"
             " WHERE l.reader = 'json' AND a.raw != '' ORDER BY a.key, a.attempt"
         )
         return [
-            rereading.Attempt(
-                key, attempt, failure, json.loads(answer), raw, stage, len(json.loads(docnos)), rubric, prompt
-            )
-            for key, attempt, failure, answer, raw, stage, docnos, rubric, prompt in rows
+            rereading.Attempt(key, attempt, failure, json.loads(answer), raw, len(json.loads(docnos)), rubric, prompt)
+            for key, attempt, failure, answer, raw, docnos, rubric, prompt in rows
         ]
 
     def judged(

@@ -94,6 +94,7 @@ class Prompts:
         return self.render(stage, Query("q", ""), [], rubric)
 
 
+@lru_cache(maxsize=64)
 def example_of(source: str, rubric: Rubric | None) -> str:
     """What a template says without documents, from its `Prompts.source`, as logs keep it; other prompts as they are."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rcp_irx.documents import Document, Query
@@ -17,14 +16,13 @@ READ = ("", "no_json", "invalid_json", "schema", "incomplete")
 
 
 class Attempt(NamedTuple):
-    """A stored attempt: its place in the log, its outcome, the raw text, and what the window asked."""
+    """A stored attempt: its place in the log, its outcome, the raw text, what the window asked (rubric "": scores)."""
 
     key: str
     attempt: int
     failure: str
     answer: Any
     raw: str
-    stage: str
     documents: int
     rubric: str
     prompt: str
@@ -55,15 +53,10 @@ def changes(attempts: Iterable[Attempt]) -> list[Change]:
     return found
 
 
-@lru_cache(maxsize=64)
-def _example(prompt: str, rubric: Rubric | None) -> str:
-    return example_of(prompt, rubric)
-
-
 def _read(attempt: Attempt) -> Any:
     query, shown = Query("", ""), [Document(str(i), "") for i in range(attempt.documents)]
     rubric = Rubric.from_json(attempt.rubric) if attempt.rubric else None
-    example = _example(attempt.prompt, rubric)
+    example = example_of(attempt.prompt, rubric)
     if rubric is None:
         scores = read_scores(attempt.raw, len(shown), example=example)
         return checked_scores(TournamentAnswer(scores, raw=attempt.raw), query, shown)

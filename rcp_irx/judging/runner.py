@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from itertools import count as numbers_from
+from itertools import count
 from typing import Any, TypeAlias
 
 from rcp_irx.documents import Document, Pool
@@ -86,7 +86,7 @@ class PoolRunner:
         self._digests = [digest(document.text) for document in self.documents]
         self._question = question_of(pool.query)
         self._held: dict[str, Placed] = {}
-        self._repeats: dict[str, int] = {}  # of the windows that have a key, by key
+        self._keys: set[str] = set()  # of the windows that have one
 
     def run(self, on_window: OnWindow = lambda outcome: None, spending: Spending | None = None) -> None:
         """Ask every window that has no answer, round by round."""
@@ -98,15 +98,15 @@ class PoolRunner:
 
     def windows(self) -> int:
         """The windows that a run goes through, those with an answer in the log too."""
-        tournament = self._tournament()
-        return sum(count * (1 + tournament.is_reversed(*key)) for key, count in tournament.needed().items())
+        tournament = self._tournament(self._all_placed())
+        return sum(number * (1 + tournament.is_reversed(*key)) for key, number in tournament.needed().items())
 
     def to_ask(self) -> tuple[int, int]:
         """The tournament and rubric windows without an answer that stands."""
-        tournament, wanted = self._tournament(), Counter[str]()
-        placed = {stage: self._placed(stage) for stage in self._plans}
-        for (stage, phase), count in tournament.needed().items():
-            for number in range(count):
+        placed, wanted = self._all_placed(), Counter[str]()
+        tournament = self._tournament(placed)
+        for (stage, phase), windows in tournament.needed().items():
+            for number in range(windows):
                 for flip in (False, True)[: 1 + tournament.is_reversed(stage, phase)]:
                     held = placed[stage].get((phase, number, flip))
                     wanted[stage] += held is None or self._to_ask(self.log.outcome(held[1]))
@@ -153,9 +153,9 @@ class PoolRunner:
     def _rounds(self) -> Generator[list[Window], list[Outcome], None]:
         """The windows of each round; their outcomes are sent back."""
         plans = list(self._plans.values())
-        tournament = self._tournament()
-        self._held = {stage: self._placed(stage) for stage in self._plans}
-        self._repeats = {key: 0 for held in self._held.values() for _, key in held.values()}
+        self._held = self._all_placed()
+        self._keys = {key for held in self._held.values() for _, key in held.values()}
+        tournament = self._tournament(self._held)
         self.log.begin(plans)
         for places in tournament.rounds():
             keys = [self._key(place) for place in places]
@@ -165,7 +165,10 @@ class PoolRunner:
                 tournament.record(place, outcome.answer)
         self.log.finish(plans)
 
-    def _tournament(self) -> Tournament:
+    def _all_placed(self) -> dict[str, Placed]:
+        return {stage: self._placed(stage) for stage in self._plans}
+
+    def _tournament(self, placed: dict[str, Placed]) -> Tournament:
         """The pool's state machine, with the windows that the log has planned for it and the documents known before."""
         index = {document.id: i for i, document in enumerate(self.documents)}
         planned: dict[tuple[str, str], list[tuple[int, ...]]] = {}
@@ -174,7 +177,7 @@ class PoolRunner:
             base = self._base(stage)
             if base is not None:
                 known[stage] = [index[docno] for docno in base[1]]
-            for (phase, _, flip), (docnos, _) in sorted(self._placed(stage).items()):
+            for (phase, _, flip), (docnos, _) in sorted(placed[stage].items()):
                 if not flip:
                     planned.setdefault((stage, phase), []).append(tuple(index[docno] for docno in docnos))
         return Tournament(self.pool, self.protocol, len(self.rubric), planned, known)
@@ -190,8 +193,9 @@ class PoolRunner:
 
     def _placed(self, stage: str) -> Placed:
         """The stage's planned windows by place: its own, or those of the earlier pool whose documents are all here."""
-        placed, base = self.log.placed(self._plans[stage]), self._base(stage)
-        if placed or base is None:
+        placed = self.log.placed(self._plans[stage])
+        base = None if placed else self._base(stage)
+        if base is None:
             return placed
         own = {document.id for document in self.documents}
         numbers: Counter[tuple[str, bool]] = Counter()
@@ -219,12 +223,13 @@ class PoolRunner:
         texts = [self._digests[i] for i in place.documents]
         rubric = self.rubric.digest if place.stage == RUBRIC else ""
         prompt = digest(self._prompts[place.stage])
-        for repeat in numbers_from(0):
-            key = window_key(place.stage, self.judge.name, prompt, self._question, rubric, texts, repeat)
-            if key not in self._repeats:
-                self._repeats[key] = repeat
-                return key
-        raise AssertionError("numbers do not end")
+        keys = (
+            window_key(place.stage, self.judge.name, prompt, self._question, rubric, texts, repeat)
+            for repeat in count()
+        )
+        key = next(key for key in keys if key not in self._keys)
+        self._keys.add(key)
+        return key
 
     def _settle(self, window: Window, ask: Ask) -> Outcome:
         """The window's outcome: from the log where it stands there, else from up to three calls."""
