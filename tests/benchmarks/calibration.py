@@ -50,7 +50,7 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - before
 
 
-def compare_2pl(bar: float = 20.0) -> bool:
+def compare_2pl(bar: float = 20.0) -> None:
     """`fit_2pl` against L-BFGS-B on the same objective and gradient code."""
     suite = simulated_suite()
     fit = fit_2pl(*suite)
@@ -71,10 +71,9 @@ def compare_2pl(bar: float = 20.0) -> bool:
     )
     print(f"objectives {fit.objective:.15f} and {other.fun:.15f}")
     print(f"ratio {theirs / ours:.1f} (bar: {bar:g}): {verdict(held)}")
-    return held
 
 
-def time_bradley_terry(bar: float = 10.0) -> bool:
+def time_bradley_terry(bar: float = 10.0) -> None:
     """Median milliseconds of a 150-document tournament."""
     windows, scores = simulated_tournament()
     fit = fit_bradley_terry(windows, scores, 150)
@@ -84,7 +83,6 @@ def time_bradley_terry(bar: float = 10.0) -> bool:
         f"fit_bradley_terry, 150 documents, 216 windows: median {taken:.1f} ms, {fit.n_iter} steps,"
         f" gradient {fit.gradient_norm:.1e} (bar: {bar:g} ms): {verdict(held)}"
     )
-    return held
 
 
 def time_rasch() -> None:
@@ -99,12 +97,12 @@ def verdict(held: bool) -> str:
     return "bar held" if held else "bar missed"
 
 
-def main() -> bool:
-    """Print every figure; True where every bar held."""
-    held = [compare_2pl(), time_bradley_terry()]
+def main() -> None:
+    """Print every figure, and whether its bar held: how busy the machine is decides that too, so it fails nothing."""
+    compare_2pl()
+    time_bradley_terry()
     time_rasch()
-    return all(held)
 
 
 if __name__ == "__main__":
-    raise SystemExit(0 if main() else 1)
+    main()
