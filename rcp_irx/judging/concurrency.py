@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
@@ -21,9 +22,17 @@ class PriorityLimit:
     """At most `places` holders at a time; who waits is served by priority (the least first), then in turn."""
 
     def __init__(self, places: int):
-        self._free = places
+        self._places = self._free = places
         self._waiting: list[tuple[Turn, int, asyncio.Future[None]]] = []
         self._turn = count()
+        self._wanting: deque[asyncio.Future[None]] = deque()
+
+    async def running_low(self) -> None:
+        """Wait until fewer callers wait than there are places."""
+        while len(self._waiting) >= self._places:
+            low = asyncio.get_running_loop().create_future()
+            self._wanting.append(low)
+            await low
 
     async def acquire(self, priority: Turn) -> None:
         """Wait for a place."""
@@ -43,10 +52,18 @@ class PriorityLimit:
         """Give a place back, to the first who waits."""
         while self._waiting:
             served = heapq.heappop(self._waiting)[2]
+            if len(self._waiting) < self._places:
+                self._call_for_more()
             if not served.done():
                 served.set_result(None)
                 return
         self._free += 1
+
+    def _call_for_more(self) -> None:
+        while self._wanting:
+            low = self._wanting.popleft()
+            if not low.done():
+                low.set_result(None)
 
 
 async def together(

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from rcp_irx.judging.judges.base import JudgeFailure
@@ -111,7 +112,7 @@ def _failures_of(text: str) -> Iterator[None]:
 def _answer(text: str, key: str, example: str) -> Any:
     """The one mapping or list in a text that can be the answer; `key` is what it should stand under."""
     spoken = _spoken(text)
-    shown, forms = _objects(example)
+    shown, forms = _shown(example)
     values, repeated = _objects(spoken, forms)
     if not values and not repeated:
         raise _Fault("refused" if _REFUSAL.match(spoken) else "no_json")
@@ -122,6 +123,12 @@ def _answer(text: str, key: str, example: str) -> Any:
     if len(found) != 1:
         raise _Fault("schema")
     return found.popitem()[1]
+
+
+@lru_cache(maxsize=64)
+def _shown(example: str) -> tuple[list[Any], set[str]]:
+    """As `_objects`, of a prompt's example, which is the same for many answers."""
+    return _objects(example)
 
 
 def _spoken(text: str) -> str:

@@ -30,7 +30,10 @@ ATTEMPTS = 3
 """Calls at one window before its failure stands."""
 
 CALLS_AHEAD = 4
-"""One more query is begun for so many calls that may be in flight: a query's last rounds are narrow."""
+"""At most one more query is under way for so many calls that may be in flight: a query's last rounds are narrow."""
+
+ROUNDS_AHEAD = 2
+"""The last queries' narrow rounds fill the limit so often: while one is answered, the next is there to be asked."""
 
 WAIT_FOR_OTHERS = 0.2
 """Seconds between two looks at a query that another process is judging."""
@@ -300,17 +303,26 @@ async def _many_calls(
 ) -> None:
     """Run pools with many calls in flight: as many pools at a time as it takes to keep the limit full.
 
-    Earlier pools go first, so that a run that stops leaves whole pools. Only the last ones go round by round together:
-    one after the other, their narrow adaptive rounds would leave most of the limit unused at the end.
+    Earlier pools go first, so that a run that stops leaves whole pools, and a pool begins once few windows wait. Only
+    the last ones go round by round together: one after the other, their narrow adaptive rounds would leave most of the
+    limit unused at the end.
     """
     places = max(1, max_concurrency)
-    ask = Ask(spending, on_window, PriorityLimit(places))
-    together_at_end = -(-places // runners[-1].batch())
+    limit, one_begins = PriorityLimit(places), asyncio.Lock()
+    ask = Ask(spending, on_window, limit)
+    together_at_end = -(-ROUNDS_AHEAD * places // runners[-1].batch())
     first_of_these = max(0, len(runners) - together_at_end)
     queue = iter(enumerate(runners))
 
     async def work() -> None:
         for place, runner in queue:
+            async with one_begins:
+                for _ in range(2):  # turns of the loop, after which the windows of the pool that began before wait
+                    await asyncio.sleep(0)
+                if place <= first_of_these:
+                    await limit.running_low()
+            if spending.stopped_at:
+                raise spending.stop()
             await runner.many_calls(ask, min(place, first_of_these), by_round=place >= first_of_these)
 
     active = 1 if places == 1 else max(places // CALLS_AHEAD, together_at_end) + 2

@@ -245,6 +245,43 @@ def test_places_go_to_the_least_priority_first_and_survive_cancellation():
     assert asyncio.run(scene()) == ["a", "b", "c"]
 
 
+def test_a_limit_runs_low_once_fewer_wait_than_there_are_places():
+    async def scene():
+        limit, heard = PriorityLimit(2), []
+        await asyncio.wait_for(limit.running_low(), 1)
+        for _ in range(2):
+            await limit.acquire((0, 0))
+        tasks = [asyncio.ensure_future(limit.acquire((0, 0))) for _ in range(3)]
+        await asyncio.sleep(0)
+
+        async def listen(name):
+            await limit.running_low()
+            heard.append(name)
+
+        listeners = [asyncio.ensure_future(listen(name)) for name in "ab"]
+        await asyncio.sleep(0)
+        listeners[0].cancel()
+        for expected in ([], ["b"]):  # two wait, then one
+            limit.release()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert heard == expected
+        await asyncio.gather(*tasks[:2])
+        tasks[2].cancel()
+
+    asyncio.run(scene())
+
+
+def test_a_query_begins_only_when_few_windows_wait():
+    judge, log, begun = Slow(), JudgmentLog(), []
+    judge.max_concurrency = 4
+    many = runners(log, judge, [f"q{i:02d}" for i in range(30)])
+    begin = log.begin
+    log.begin = lambda plans: (begun.append(len(judge.order)), begin(plans))
+    run_pools(many, Spending())
+    assert begun[9] > 3 * many[0].windows()  # calls answered by then
+
+
 def test_together_cancels_the_others_or_waits_for_them():
     async def scene(drain):
         done = []

@@ -33,7 +33,8 @@ from rcp_irx.documents import Pool
 from rcp_irx.errors import MissingExtra
 from rcp_irx.judging.budget import cut, estimate_tokens
 from rcp_irx.judging.judges.base import JudgeUnavailable, Usage
-from rcp_irx.judging.judges.openai_client import Server, Waits, retry_after
+from rcp_irx.judging.judges.openai_client import Waits
+from rcp_irx.judging.judges.server import Server, retry_after
 from rcp_irx.judging.prompts import Prompts
 from rcp_irx.judging.runner import PoolRunner
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT

@@ -1,26 +1,25 @@
 """OpenAIJudge: asks any OpenAI-compatible server; what it sends, what it makes of a refusal, how it reads an answer.
 
-Prompts are `prompts`', reading a text is `responses`', addresses, keys and waiting are `openai_client`'s; calls at a
-window are counted, and what they answer is kept, by the runner and the log.
+Prompts are `prompts`', reading a text is `responses`', addresses and keys are `server`'s, waiting is `openai_client`'s;
+calls at a window are counted, and what they answer is kept, by the runner and the log.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from rcp_irx.documents import Document, Query
 from rcp_irx.errors import RCPError, warn
 from rcp_irx.judging.budget import estimate_tokens
+from rcp_irx.judging.judges import settings as checked
 from rcp_irx.judging.judges.base import Judge, JudgeFailure, RubricAnswer, TournamentAnswer, Usage
-from rcp_irx.judging.judges.openai_client import Line, Lines, Reply, Server, Waits, imported
+from rcp_irx.judging.judges.completion import content_of, is_whole, schema_of, usage_of
+from rcp_irx.judging.judges.openai_client import Line, Lines, Waits
+from rcp_irx.judging.judges.server import Reply, Server, imported
 from rcp_irx.judging.prompts import Prompts
 from rcp_irx.judging.responses import read_passes, read_scores
 from rcp_irx.judging.rubric import Rubric
@@ -44,7 +43,6 @@ FRAME_TOKENS = 8
 BLANKS = 64
 """An answer cut off behind so many blanks would have gone on with blanks."""
 
-_OURS = ("model", "messages", "stream", "n")
 _FORMAT = re.compile(r"response[_ ]format|json_schema|json_object|schema|guided|grammar|structured", re.IGNORECASE)
 _CONTEXT = re.compile(
     r"context[ _-]?(length|window|size)|maximum context|too long|too many (input )?tokens"
@@ -125,17 +123,20 @@ class OpenAIJudge(Judge):
         if not isinstance(model, str) or not model.strip():
             raise RCPError(f"model is the name that the server knows, such as 'gpt-oss-120b'; it is {model!r}")
         self.model = model
-        self.revision, self.quantization = _text("revision", revision), _text("quantization", quantization)
-        self.temperature = None if temperature is None else _number("temperature", temperature, 0.0) + 0.0
-        self.max_tokens = None if max_tokens is None else _whole("max_tokens", max_tokens)
-        self.reasoning_effort = _text("reasoning_effort", reasoning_effort)
-        self.context_length = None if context_length is None else _whole("context_length", context_length)
-        self.extra_body, digest = _body(extra_body)
-        self.timeout = _number("timeout", timeout, 1e-3)
-        self.prices = None if prices is None else _prices(prices)
-        self.max_concurrency = _whole("max_concurrency", max_concurrency)
+        self.revision, self.quantization = (
+            checked.text("revision", revision),
+            checked.text("quantization", quantization),
+        )
+        self.temperature = None if temperature is None else checked.number("temperature", temperature, 0.0) + 0.0
+        self.max_tokens = None if max_tokens is None else checked.whole("max_tokens", max_tokens)
+        self.reasoning_effort = checked.text("reasoning_effort", reasoning_effort)
+        self.context_length = None if context_length is None else checked.whole("context_length", context_length)
+        self.extra_body, digest = checked.body(extra_body)
+        self.timeout = checked.number("timeout", timeout, 1e-3)
+        self.prices = None if prices is None else checked.prices(prices)
+        self.max_concurrency = checked.whole("max_concurrency", max_concurrency)
         self.prompts = prompts or Prompts.load()
-        self.waits = Waits(_number("patience", patience, 0.0))
+        self.waits = Waits(checked.number("patience", patience, 0.0))
         self.server = Server(base_url, api_key)
         settings = {
             "revision": self.revision,
@@ -258,7 +259,7 @@ class OpenAIJudge(Judge):
         """The text of an answer, from a server that has found out how it wants to be asked."""
         prompt = self.prompts.render(stage, query, documents, rubric)
         prompt = prompt.encode("utf-8", "replace").decode("utf-8")  # half an emoji is no text that can be sent
-        schema = _schema(stage, len(documents), rubric)
+        schema = schema_of(stage, len(documents), None if rubric is None else tuple(rubric.ids))
         budget = self._budget(prompt, attempt)
         refused: set[str] = set()
         line = await self._lines.here()
@@ -378,16 +379,16 @@ class OpenAIJudge(Judge):
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
-            raise JudgeFailure("transport", self.server.scrub(reply.text[:1000]), _usage(reply.body, ""))
+            raise JudgeFailure("transport", self.server.scrub(reply.text[:1000]), usage_of(reply.body, ""))
         ended = str(choice.get("finish_reason") or "")
-        usage = _usage(reply.body, ended)
-        content = _content(message.get("content"))
-        text = content if content.strip() else _content(message.get("reasoning_content") or message.get("reasoning"))
+        usage = usage_of(reply.body, ended)
+        content = content_of(message.get("content"))
+        text = content if content.strip() else content_of(message.get("reasoning_content") or message.get("reasoning"))
         if message.get("refusal") or ended == "content_filter":
             raise JudgeFailure("refused", str(message.get("refusal") or text), usage)
         if ended == "error":
             raise JudgeFailure("transport", text, usage)
-        if ended == "length" and not _is_whole(content):
+        if ended == "length" and not is_whole(content):
             if len(text) - len(text.rstrip()) >= BLANKS:
                 self._blank.add(hash(prompt))
             raise JudgeFailure("truncated", text, usage)
@@ -414,90 +415,6 @@ def _usage_of(usage: Usage) -> Iterator[None]:
         raise
 
 
-def _schema(stage: str, n_documents: int, rubric: Rubric | None) -> dict[str, Any]:
-    """The JSON schema of a window's answer: every position, and for each every criterion."""
-    if rubric is None:
-        key, entry = "scores", {"type": "number"}
-    else:
-        key, entry = "answers", _object({name: {"type": "boolean"} for name in rubric.ids})
-    positions = _object({str(position): entry for position in range(1, n_documents + 1)})
-    return {"name": stage, "strict": True, "schema": _object({key: positions})}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _names(name: str, message: str, param: str) -> bool:
     """Whether a refusal is about a parameter: a server that names one means no other."""
     return name == param.rpartition(".")[2] if param else bool(re.search(rf"\b{name}\b", message))
-
-
-def _content(value: Any) -> str:
-    """A message's text; some servers give it in parts."""
-    if isinstance(value, str):
-        return value
-    parts = value if isinstance(value, list) else []
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def _is_whole(content: str) -> bool:
-    try:
-        return isinstance(json.loads(content), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _usage(body: Mapping[str, Any], finish_reason: str) -> Usage:
-    held = body.get("usage")
-    held = held if isinstance(held, dict) else {}
-    counts = [held.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    prompt, completion = (count if type(count) is int and count >= 0 else 0 for count in counts)
-    model = body.get("model")
-    return Usage(prompt, completion, finish_reason, model if isinstance(model, str) else "")
-
-
-def _text(name: str, value: str | None) -> str | None:
-    if value is not None and (not isinstance(value, str) or not value):
-        raise RCPError(f"{name} is a text; it is {value!r}")
-    return value
-
-
-def _number(name: str, value: float, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not (math.isfinite(value) and value >= least):
-        raise RCPError(f"{name} is a number from {least:g} up; it is {value!r}")
-    return float(value)
-
-
-def _whole(name: str, value: int) -> int:
-    number = _number(name, value, 1.0)
-    if number != int(number):
-        raise RCPError(f"{name} is a whole number; it is {value!r}")
-    return int(number)
-
-
-def _prices(prices: tuple[float, float]) -> tuple[float, float]:
-    if not isinstance(prices, (tuple, list)) or len(prices) != 2:
-        raise RCPError(f"prices are two numbers, dollars per million prompt and completion tokens; not {prices!r}")
-    prompt, completion = prices
-    return _number("a price", prompt, 0.0), _number("a price", completion, 0.0)
-
-
-def _body(extra: Mapping[str, Any] | None) -> tuple[dict[str, Any], str | None]:
-    """More fields of a request as they are sent, and a short digest of them."""
-    if not extra:
-        return {}, None
-    taken = [name for name in _OURS if name in extra]
-    if taken:
-        raise RCPError(f"extra_body must leave {', '.join(taken)} to the judge")
-    try:
-        text = json.dumps(extra, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise RCPError(f"extra_body must be what JSON can hold: {error}") from None
-    return json.loads(text), hashlib.sha256(text.encode()).hexdigest()[:12]

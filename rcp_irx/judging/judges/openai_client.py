@@ -1,4 +1,4 @@
-"""The way to an OpenAI-compatible server: addresses, keys, waiting, and what a status code means for the run.
+"""The way of a request to a server: waiting, sending again, and what a status code means for the run.
 
 What is asked, and how an answer is read, is `openai`'s.
 """
@@ -6,29 +6,18 @@ What is asked, and how an answer is read, is `openai`'s.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import importlib
-import json
 import math
-import os
 import random
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
 
-from rcp_irx.errors import MissingExtra, RCPError, warn
+from rcp_irx.errors import RCPError, warn
 from rcp_irx.judging.judges.base import JudgeFailure, JudgeUnavailable
-
-PLACEHOLDER = "none"
-"""Sent as the key where there is none: the package wants one, a local server does not look at it."""
-
-LONGEST_CONNECT = 10.0
-"""Seconds within which a server must accept a connection; one that does not is down."""
+from rcp_irx.judging.judges.server import BEGUN, Reply, Server, http_package, imported, reply_of, retry_after
 
 LONGEST_RAW = 10_000
 """Characters kept of a body that is no answer."""
@@ -36,8 +25,8 @@ LONGEST_RAW = 10_000
 STRIKES = 3
 """Server errors on one request, with answers to other requests in between, after which the request is at fault."""
 
-BEGUN = "rcp_irx.begun"
-"""Marks a request whose answer has begun to arrive."""
+CALLS_PER_CLIENT = 8
+"""Calls in flight for which one more client is made: at each request a client looks at all of its idle connections."""
 
 _BUSY = (408, 409, 425, 429)
 _GRAMMAR = re.compile(r"grammar|response_format|json_schema|guided", re.IGNORECASE)
@@ -53,127 +42,6 @@ class Waits:
     """The first wait; each one after that is twice as long."""
     longest: float = 60.0
     """The longest wait, also where the server asks for a longer one."""
-
-
-class Server:
-    """An address with its credentials, which no text shows and no pickle holds.
-
-    Parameters
-    ----------
-    base_url, api_key : str, optional
-        From OPENAI_BASE_URL and OPENAI_API_KEY in the environment where absent.
-
-    Raises
-    ------
-    RCPError
-        An address that is none, or a key that is absent or cannot be sent.
-    """
-
-    def __init__(self, base_url: str | None = None, api_key: str | None = None):
-        given = base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or None
-        parts = _address(given or "https://api.openai.com/v1")
-        self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
-        self._user = (unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else None
-        own = _sendable(api_key or "")
-        self._needs_key, self._key_given = given is None, bool(own)
-        self._key: str | None = own or self._usual_key()
-
-    def __repr__(self) -> str:
-        return self.address
-
-    def __copy__(self) -> Server:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Server:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_key": None, "_user": self._user and ("", "")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if not self._key_given and not self._user:
-            with contextlib.suppress(RCPError):  # said when the judge is used
-                self._key = self._usual_key()
-
-    def _usual_key(self) -> str:
-        """The key of the environment; a server of one's own may do without."""
-        key = _sendable(os.environ.get("OPENAI_API_KEY", ""))
-        if not key and self._needs_key:
-            raise RCPError(
-                "there is no API key: set OPENAI_API_KEY in the environment, or pass api_key=...;"
-                " for a server of your own pass base_url=..."
-            )
-        return key or PLACEHOLDER
-
-    def scrub(self, text: str) -> str:
-        """A text of the server's, or of an error, without the key in it."""
-        for secret in (self._key or "", *(self._user or ())):
-            if len(secret) > len(PLACEHOLDER):
-                text = text.replace(secret, "***")
-        return text
-
-    def client(self, timeout: float, connections: int) -> Any:
-        """An AsyncOpenAI client that leaves all waiting to us.
-
-        Raises
-        ------
-        MissingExtra
-            If the package openai is not installed.
-        """
-        openai = imported()
-        if self._key is None:
-            raise RCPError(
-                f"the credentials for {self.address} are in no pickle, so this copy of the judge has none;"
-                " make the judge anew, or keep its key in OPENAI_API_KEY"
-            )
-        headers = {}
-        if self._user is not None:
-            headers["Authorization"] = "Basic " + base64.b64encode(":".join(self._user).encode()).decode()
-        limits = _http(openai).Limits(max_connections=None, max_keepalive_connections=connections)
-        seconds = openai.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT))
-        return openai.AsyncOpenAI(
-            api_key=self._key,
-            base_url=self.address,
-            max_retries=0,
-            timeout=seconds,
-            default_headers=headers,
-            http_client=openai.DefaultAsyncHttpxClient(
-                limits=limits, timeout=seconds, event_hooks={"response": [_mark_begun]}
-            ),
-        )
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a server answered."""
-
-    status: int
-    text: str
-    body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def answered(self) -> bool:
-        """Whether it holds an answer to be read."""
-        return 200 <= self.status < 300
-
-    @property
-    def is_page(self) -> bool:
-        """Whether it is written for people, in HTML."""
-        return self.body is None and self.text.lstrip().startswith("<")
-
-    def refusal(self) -> tuple[str, str, str]:
-        """The message, the code and the parameter that an error names, as far as it does."""
-        held = self.body.get("error", self.body) if isinstance(self.body, dict) else None
-        if isinstance(held, str):
-            return held, "", ""
-        if not isinstance(held, dict):
-            return self.text.strip()[:1000] or "no message", "", ""
-        message = held.get("message") or held.get("detail") or self.text[:1000]
-        if isinstance(message, list):  # of a validator: where, and what
-            message = "; ".join(_complaint(item) for item in message)
-        return str(message), str(held.get("code") or held.get("type") or ""), str(held.get("param") or "")
 
 
 @dataclass(frozen=True)
@@ -207,8 +75,9 @@ class Line:
 
     def __init__(self, server: Server, waits: Waits, timeout: float, connections: int):
         self.server, self.waits, self.timeout = server, waits, timeout
-        self.client = server.client(timeout, connections)
-        self._response = _http(imported()).Response
+        self.clients = server.clients(-(-connections // CALLS_PER_CLIENT), timeout, connections)
+        self._client = cycle(self.clients)
+        self._response = http_package(imported()).Response
         self._clock = asyncio.get_running_loop().time
         self._not_before = -math.inf
         self._decided = -math.inf
@@ -312,10 +181,10 @@ class Line:
         reply = None
         with anyio.move_on_after(self.timeout):
             try:
-                response = await self.client.post("/chat/completions", cast_to=self._response, body=request)
-                reply = _reply(response.status_code, response.content, response.headers)
+                response = await next(self._client).post("/chat/completions", cast_to=self._response, body=request)
+                reply = reply_of(response.status_code, response.content, response.headers)
             except openai.APIStatusError as error:
-                reply = _reply(error.status_code, error.response.content, error.response.headers)
+                reply = reply_of(error.status_code, error.response.content, error.response.headers)
             except openai.APITimeoutError as error:
                 if type(error.__cause__).__name__ == "ConnectTimeout":
                     return Trouble("transport", "no connection in time", again=True)
@@ -362,95 +231,11 @@ class Lines:
             await _close(line)
 
 
-def imported() -> Any:
-    """The package openai.
-
-    Raises
-    ------
-    MissingExtra
-        If it is not installed.
-    """
-    try:
-        import openai
-    except ImportError as error:
-        raise MissingExtra("openai", "openai") from error
-    return openai
-
-
-def _http(openai: Any) -> Any:
-    """The HTTP package that openai works with: httpx, or httpx2 in later versions."""
-    base = openai.DefaultAsyncHttpxClient.__base__
-    return importlib.import_module(base.__module__.partition(".")[0])
-
-
-async def _mark_begun(response: Any) -> None:
-    response.request.extensions[BEGUN] = True
-
-
-def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """The seconds that a server asks to wait: a number or a date. None where it says nothing that can be waited for."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        text = str(headers.get(name) or "").strip()
-        try:
-            seconds = float(text) / unit
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(text).timestamp() - now()
-            except (ValueError, TypeError, IndexError, OverflowError):
-                continue
-        if seconds > 0:  # false for NaN
-            return seconds
-    return None
-
-
-def _address(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url.strip())
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (ValueError, AttributeError):
-        valid = False
-    if not valid:
-        raise RCPError("base_url is no address: it looks like http://localhost:8000/v1")
-    if parts.query or parts.fragment:
-        raise RCPError("base_url must end with its path; a key goes to api_key=..., where no log shows it")
-    return parts
-
-
-def _sendable(key: str) -> str:
-    """The key as a header can carry it; the header's own error would show it."""
-    key = key.strip()
-    if not all("!" <= character <= "~" for character in key):
-        raise RCPError("the API key holds characters that no HTTP header can carry (such as a space or a line break)")
-    return key
-
-
-def _reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
-    """The reply of a body; an error that hides behind status 200 gets its own status."""
-    text = raw.decode("utf-8", "replace")
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        body = None
-    elif 200 <= status < 300 and body.get("error") and not body.get("choices"):
-        code = body["error"].get("code") if isinstance(body["error"], dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else 502
-    return Reply(status, text, body, headers)
-
-
 def _is_busy(reply: Reply, request: Mapping[str, Any]) -> bool:
     """Whether the same request may be answered later."""
     if reply.status == 500 and "response_format" in request and _GRAMMAR.search(reply.text):
         return False
     return reply.status >= 500 or reply.status in _BUSY
-
-
-def _complaint(item: Any) -> str:
-    if not isinstance(item, dict):
-        return str(item)
-    place = item.get("loc")
-    return f"{'.'.join(map(str, place)) if isinstance(place, list) else place}: {item.get('msg')}"
 
 
 def _words(error: BaseException) -> str:
@@ -459,4 +244,5 @@ def _words(error: BaseException) -> str:
 
 async def _close(line: Line) -> None:
     with contextlib.suppress(RuntimeError, OSError):  # its loop may be closed: then its sockets are dropped
-        await line.client.close()
+        for client in line.clients:
+            await client.close()
