@@ -1,17 +1,10 @@
-"""OpenAIJudge against a server that plays every fault: what is answered, how it fails, what is sent and waited."""
+"""OpenAIJudge against a server: what is sent, what it refuses, how an answer is read or fails, tokens and money."""
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
-import logging
-import pickle
-import sys
-import time
-import traceback
 import warnings
-from email.utils import formatdate
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +12,7 @@ from hypothesis import strategies as st
 
 from rcp_irx import (
     FULL,
-    Criterion,
     Document,
-    JudgeFailure,
     JudgmentLog,
     OpenAIJudge,
     Query,
@@ -30,23 +21,29 @@ from rcp_irx import (
     Rubric,
 )
 from rcp_irx.documents import Pool
-from rcp_irx.errors import MissingExtra
 from rcp_irx.judging.budget import cut, estimate_tokens
-from rcp_irx.judging.judges.base import JudgeUnavailable, Usage
-from rcp_irx.judging.judges.openai_client import Waits
-from rcp_irx.judging.judges.server import Server, retry_after
+from rcp_irx.judging.judges.base import Usage
 from rcp_irx.judging.prompts import Prompts
 from rcp_irx.judging.runner import PoolRunner
 from rcp_irx.judging.tournament import RUBRIC, TOURNAMENT
+from tests.judging.openai_calls import (
+    DOCUMENTS,
+    FOUR,
+    QUERY,
+    RUBRIC_OF_TWO,
+    SCORES,
+    ask,
+    ask_rubric,
+    failure,
+    judge_of,
+    many,
+)
 from tests.judging.stub_server import (
     MODEL,
     Action,
     StubServer,
     answers,
-    closed_port,
-    completion,
     error,
-    fails,
     judgment,
     late,
     says,
@@ -55,62 +52,6 @@ from tests.judging.stub_server import (
 
 pytest.importorskip("openai")
 pytestmark = pytest.mark.filterwarnings("ignore:.*has not answered yet")
-
-KEY = "sk-secret-0123456789"
-QUERY = Query("q", "why is the sky blue")
-DOCUMENTS = [Document(f"d{i}", f"text number {i}") for i in range(4)]
-SCORES = [score(document.text) for document in DOCUMENTS]
-RUBRIC_OF_TWO = Rubric((Criterion("C1", "one", "Is it?"), Criterion("C2", "two", "Is it indeed?")))
-FOUR = json.dumps({"scores": {"1": 1.0, "2": 2.0, "3": 3.0, "4": 4.0}})
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def judge_of(server, *, first=0.01, longest=60.0, patience=5.0, **options):
-    """A judge of the server that waits a hundredth of the usual time."""
-    judge = OpenAIJudge("m", base_url=server if isinstance(server, str) else server.base_url, **options)
-    judge.waits = Waits(patience, first, longest)
-    return judge
-
-
-async def many(judge, n, *, gather_errors=False, documents=DOCUMENTS):
-    """Calls at once, each about another query."""
-    calls = (judge.atournament(Query("q", f"query {i}"), documents) for i in range(n))
-    try:
-        return await asyncio.gather(*calls, return_exceptions=gather_errors)
-    finally:
-        await judge.aclose()
-
-
-def ask(judge, **options):
-    async def once():
-        try:
-            return await judge.atournament(QUERY, DOCUMENTS, **options)
-        finally:
-            await judge.aclose()
-
-    return asyncio.run(once())
-
-
-def ask_rubric(judge, rubric=RUBRIC_OF_TWO):
-    async def once():
-        try:
-            return await judge.arubric(QUERY, DOCUMENTS, rubric)
-        finally:
-            await judge.aclose()
-
-    return asyncio.run(once())
-
-
-def failure(judge, **options):
-    with pytest.raises(JudgeFailure) as caught:
-        ask(judge, **options)
-    return caught.value
-
 
 # answers
 
@@ -445,487 +386,6 @@ def test_an_account_without_money_is_not_waited_for():
     ):
         ask(judge_of(server))
     assert len(server) == 1
-
-
-# waiting
-
-
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-def test_a_busy_server_is_asked_again(status):
-    with StubServer([error(status), error(status)]) as server:
-        assert ask(judge_of(server)).scores == SCORES
-    assert len(server) == 3
-
-
-def test_an_error_behind_status_200_counts_as_what_it_says():
-    busy = Action(200, {"error": {"code": 429, "message": "slow down"}})
-    with StubServer([lambda request: busy, lambda request: Action(200, {"error": "overloaded"})]) as server:
-        assert ask(judge_of(server)).scores == SCORES
-    assert len(server) == 3
-
-
-def test_waits_grow_to_a_cap():
-    with StubServer([error(503)] * 6) as server:
-        ask(judge_of(server, first=0.02, longest=0.1))
-    gaps = [later - sooner for sooner, later in zip(server.times, server.times[1:], strict=False)]
-    for gap, wait in zip(gaps, [0.02, 0.04, 0.08, 0.1, 0.1, 0.1], strict=True):
-        assert wait / 2 <= gap < wait * 1.1 + 0.1
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("0.2", 0.2),
-        (" 7 ", 7.0),
-        ("120", 120.0),
-        (formatdate(1_000_030, usegmt=True), 30.0),
-        (formatdate(999_970, usegmt=True), None),
-        ("-3", None),
-        ("0", None),
-        ("nan", None),
-        ("inf", float("inf")),
-        ("soon", None),
-        ("", None),
-        ("Thu, 99 Foo 2026", None),
-    ],
-)
-def test_what_a_server_asks_to_wait(value, seconds):
-    assert retry_after({"retry-after": value}, now=lambda: 1_000_000.0) == seconds
-
-
-def test_milliseconds_go_before_seconds_and_an_absent_header_says_nothing():
-    assert retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert retry_after({}) is None
-
-
-def test_the_seconds_asked_for_are_waited():
-    with StubServer([error(429, headers={"retry-after": "0.3"})]) as server:
-        ask(judge_of(server))
-    assert 0.3 <= server.times[1] - server.times[0] < 0.6
-
-
-@pytest.mark.parametrize("header", ["nan", "-5", "0", "soon", formatdate(1_000, usegmt=True)])
-def test_what_cannot_be_waited_is_as_if_it_were_not_said(header):
-    with StubServer([error(429, headers={"retry-after": header})]) as server:
-        ask(judge_of(server))
-    assert 0.005 <= server.times[1] - server.times[0] < 0.3
-
-
-@pytest.mark.parametrize("header", ["1e9", "inf", formatdate(time.time() + 1e6, usegmt=True)])
-def test_a_huge_wait_is_capped(header):
-    with StubServer([error(429, headers={"retry-after": header})]) as server:
-        ask(judge_of(server, longest=0.2))
-    assert 0.2 <= server.times[1] - server.times[0] < 0.5
-
-
-def test_all_calls_hold_back_until_the_wait_is_over():
-    with StubServer([error(429, headers={"retry-after": "0.6"})]) as server:
-
-        async def calls():
-            judge = judge_of(server)
-            first = asyncio.ensure_future(judge.atournament(QUERY, DOCUMENTS))
-            while not len(server):
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)
-            await asyncio.gather(first, *(judge.atournament(QUERY, DOCUMENTS) for _ in range(4)))
-
-        asyncio.run(calls())
-    assert min(server.times[1:]) - server.times[0] >= 0.6
-    assert len(server) == 6
-
-
-def test_requests_that_failed_together_lengthen_the_wait_once():
-    with StubServer(lambda request: late(0.02, error(503) if request.number < 20 else answers)(request)) as server:
-        asyncio.run(many(judge_of(server, first=0.1), 20))
-    assert len(server) == 40
-    assert min(server.times[20:]) - max(server.times[:20]) < 0.1 + 0.3
-
-
-def test_a_wait_does_not_hold_up_the_loop():
-    with StubServer([error(429, headers={"retry-after": "0.3"})]) as server:
-
-        async def beside():
-            beats, call = 0, asyncio.ensure_future(judge_of(server).atournament(QUERY, DOCUMENTS))
-            while not call.done():
-                await asyncio.sleep(0.01)
-                beats += 1
-            return beats
-
-        assert asyncio.run(beside()) >= 15
-
-
-@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (503, "transport")])
-def test_a_server_without_an_answer_is_given_up_when_patience_is_over(status, kind):
-    with StubServer(error(status, "come back later")) as server:
-        judge = judge_of(server, patience=0.3)
-        start = time.monotonic()
-        found = failure(judge)
-    assert isinstance(found, JudgeUnavailable)
-    assert found.kind == kind
-    assert 0.3 <= time.monotonic() - start < 10.0
-    assert found.reason.startswith(f"{server.base_url} has given no answer for 0.")
-    assert found.reason.endswith(f"the last error: HTTP {status}: come back later")
-
-
-def test_patience_is_over_within_a_longer_wait():
-    with StubServer(error(429, headers={"retry-after": "30"})) as server:
-        start = time.monotonic()
-        assert isinstance(failure(judge_of(server, patience=0.2)), JudgeUnavailable)
-    assert time.monotonic() - start < 10.0
-    assert len(server) == 1
-
-
-def test_patience_begins_anew_with_every_answer():
-    with StubServer(lambda request: answers(request) if request.number % 4 == 3 else error(503)(request)) as server:
-        judge = judge_of(server, first=0.05, longest=0.05, patience=0.5)
-
-        async def calls():
-            return [await judge.atournament(QUERY, DOCUMENTS) for _ in range(5)]
-
-        assert len(asyncio.run(calls())) == 5
-
-
-def test_patience_begins_anew_after_giving_up():
-    with StubServer(lambda request: error(503)(request) if len(server) < 4 else answers(request)) as server:
-        judge = judge_of(server, patience=0.05)
-
-        async def calls():
-            with pytest.raises(JudgeUnavailable):
-                await judge.atournament(QUERY, DOCUMENTS)
-            return await judge.atournament(QUERY, DOCUMENTS)
-
-        assert asyncio.run(calls()).scores == SCORES
-
-
-def test_a_server_that_is_down_is_waited_for_and_a_warning_says_so():
-    server = StubServer(port=closed_port())
-
-    async def calls():
-        judge = judge_of(server, first=0.1, longest=0.1)
-        call = asyncio.ensure_future(judge.atournament(QUERY, DOCUMENTS))
-        await asyncio.sleep(0.3)
-        with server:
-            return await call
-
-    with pytest.warns(RCPWarning, match=r"http://127.0.0.1:\d+/v1 has not answered yet \(.*waiting for it up to 5 s"):
-        assert asyncio.run(calls()).scores == SCORES
-
-
-def test_a_server_that_stays_down_is_reported():
-    with pytest.warns(RCPWarning, match="has not answered yet"):
-        found = failure(judge_of(f"http://127.0.0.1:{closed_port()}/v1", patience=0.2))
-    assert isinstance(found, JudgeUnavailable)
-    assert found.kind == "transport"
-    assert "ConnectError" in found.reason
-
-
-def test_a_connection_that_is_reset_before_an_answer_is_made_again():
-    with StubServer([fails("reset"), fails("reset")]) as server:
-        assert ask(judge_of(server)).scores == SCORES
-    assert len(server) == 3
-
-
-# faults on the way
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "said"),
-    [
-        (fails("reset_body"), "cut off"),
-        (fails("cut"), "cut off"),
-        (lambda request: Action(200, b'{"choices": [{"mess'), '{"choices": [{"mess'),
-        (lambda request: Action(200, b""), "no JSON"),
-        (lambda request: Action(200, b"[1, 2]"), "[1, 2]"),
-        (lambda request: Action(200, b"\xff\xfe"), ""),
-        (lambda request: Action(200, {"choices": []}), '{"choices": []}'),
-        (lambda request: Action(200, {"choices": [{"finish_reason": "stop"}]}), "stop"),
-        (lambda request: Action(200, completion({"content": "half"}, "error")), "half"),
-    ],
-)
-def test_a_broken_answer_is_a_transport_failure_at_once(behaviour, said):
-    with StubServer([behaviour]) as server:
-        found = failure(judge_of(server))
-    assert found.kind == "transport"
-    assert not isinstance(found, JudgeUnavailable)
-    assert said in found.raw
-    assert len(server) == 1
-
-
-@pytest.mark.parametrize("behaviour", [fails("hang"), late(5.0), fails("slow", pace=0.05)])
-def test_an_answer_that_takes_too_long_is_a_transport_failure(behaviour):
-    with StubServer([behaviour]) as server:
-        start = time.monotonic()
-        found = failure(judge_of(server, timeout=0.3))
-    assert time.monotonic() - start < 4.0
-    assert (found.kind, found.raw) == ("transport", "no answer within timeout=0.3 s")
-
-
-def test_a_server_that_only_breaks_off_is_given_up():
-    with StubServer(fails("cut")) as server:
-        judge = judge_of(server, patience=0.4, first=0.05)
-
-        async def calls():
-            kinds = []
-            while True:
-                try:
-                    await judge.atournament(QUERY, DOCUMENTS)
-                except JudgeUnavailable:
-                    return kinds
-                except JudgeFailure as found:
-                    kinds.append(found.kind)
-
-        kinds = asyncio.run(calls())
-    assert set(kinds) == {"transport"}
-    assert len(kinds) < 10  # each after a longer wait: windows are not used up while the server is broken
-
-
-def test_a_request_that_always_fails_does_not_stop_the_others():
-    def behave(request):
-        return error(500, "out of luck")(request) if "query 0" in request.prompt else late(0.02)(request)
-
-    with StubServer(behave) as server:
-
-        async def calls():
-            judge = judge_of(server)
-            poisoned = asyncio.ensure_future(judge.atournament(Query("q", "query 0"), DOCUMENTS))
-            while not poisoned.done():
-                assert (await judge.atournament(QUERY, DOCUMENTS)).scores == SCORES
-            return poisoned.exception()
-
-        found = asyncio.run(calls())
-    assert (found.kind, found.raw) == ("transport", "HTTP 500: out of luck")
-    assert not isinstance(found, JudgeUnavailable)
-
-
-def test_a_request_that_is_never_let_in_fails_when_patience_is_over():
-    def behave(request):
-        return error(429, "too large")(request) if "query 0" in request.prompt else late(0.02)(request)
-
-    with StubServer(behave) as server:
-
-        async def calls():
-            judge = judge_of(server, patience=0.3)
-            shut_out = asyncio.ensure_future(judge.atournament(Query("q", "query 0"), DOCUMENTS))
-            while not shut_out.done():
-                assert (await judge.atournament(QUERY, DOCUMENTS)).scores == SCORES
-            return shut_out.exception()
-
-        found = asyncio.run(calls())
-    assert (found.kind, found.raw) == ("rate_limited", "HTTP 429: too large")
-    assert not isinstance(found, JudgeUnavailable)
-
-
-def test_a_cancelled_call_ends_at_once():
-    with StubServer(late(5.0)) as server:
-
-        async def calls():
-            call = asyncio.ensure_future(judge_of(server).atournament(QUERY, DOCUMENTS))
-            await asyncio.sleep(0.1)
-            call.cancel()
-            start = time.monotonic()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            return time.monotonic() - start
-
-        assert asyncio.run(calls()) < 0.5
-
-
-# many calls, several loops
-
-
-def test_many_calls_are_in_flight_on_as_many_connections():
-    with StubServer(delay=0.2) as server:
-        asyncio.run(many(judge_of(server, max_concurrency=64), 64))
-    assert server.most_in_flight == 64
-
-
-def test_connections_are_kept():
-    with StubServer() as server:
-
-        async def calls():
-            judge = judge_of(server)
-            for _ in range(3):
-                await asyncio.gather(*(judge.atournament(QUERY, DOCUMENTS) for _ in range(4)))
-
-        asyncio.run(calls())
-    assert server.connections <= 4
-
-
-def test_a_judge_works_in_one_loop_after_another():
-    with StubServer() as server:
-        judge = judge_of(server)
-        for _ in range(3):
-            assert asyncio.run(judge.atournament(QUERY, DOCUMENTS)).scores == SCORES
-
-
-# names, keys, copies
-
-
-def test_the_name_holds_what_can_change_an_answer_and_nothing_else():
-    base = OpenAIJudge("org/model", base_url="http://localhost:1/v1")
-    assert base.name == "org/model"
-    same = OpenAIJudge(
-        "org/model", base_url="http://elsewhere/v1", api_key=KEY, timeout=1, prices=(1, 2), max_concurrency=2,
-        patience=1, context_length=9000,
-    )  # fmt: skip
-    assert same.name == base.name
-    every = OpenAIJudge(
-        "org/model", base_url="http://localhost:1/v1", extra_body={"b": 1, "a": 2}, reasoning_effort="low",
-        max_tokens=300, temperature=0, quantization="fp8", revision="abc",
-    )  # fmt: skip
-    assert every.name == (
-        "org/model (revision='abc', quantization='fp8', temperature=0.0, max_tokens=300, reasoning_effort='low',"
-        " extra_body='21501dbaf73f')"  # of SHA-256 of {"a": 2, "b": 1}
-    )
-    assert every.paid
-    assert every.prompt(TOURNAMENT) == Prompts.load().source(TOURNAMENT)
-
-
-def test_the_order_of_extra_fields_is_no_part_of_the_name():
-    one, other, third = (
-        OpenAIJudge("m", base_url="http://localhost:1/v1", extra_body=body).name
-        for body in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3})
-    )
-    assert one == other != third
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"model": ""},
-        {"temperature": -1},
-        {"temperature": float("nan")},
-        {"temperature": "0"},
-        {"max_tokens": 0},
-        {"max_tokens": 1.5},
-        {"max_tokens": True},
-        {"max_concurrency": 0},
-        {"timeout": 0},
-        {"timeout": None},
-        {"patience": -1},
-        {"prices": (1,)},
-        {"prices": 3},
-        {"prices": (-1, 1)},
-        {"revision": ""},
-        {"reasoning_effort": 3},
-        {"extra_body": {"messages": []}},
-        {"extra_body": {"a": object()}},
-        {"base_url": "localhost:8000"},
-        {"base_url": "http://"},
-        {"base_url": f"http://localhost/v1?key={KEY}"},
-        {"api_key": KEY + "\u2028x"},
-        {"api_key": f"{KEY} {KEY}"},
-    ],
-)
-def test_settings_that_cannot_be_are_refused_without_showing_a_key(options):
-    with pytest.raises(RCPError) as caught:
-        OpenAIJudge(**{"model": "m", "base_url": "http://localhost:1/v1", **options})
-    assert KEY not in str(caught.value)
-
-
-def test_the_key_comes_from_the_environment(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY + "\n")
-    with StubServer() as server:
-        ask(judge_of(server))
-        ask(judge_of(server, api_key="another"))
-    assert [r.headers["authorization"] for r in server.requests] == [f"Bearer {KEY}", "Bearer another"]
-
-
-def test_the_address_comes_from_the_environment(monkeypatch):
-    with StubServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        ask(OpenAIJudge("m"))
-    assert server.requests[0].path == "/v1/chat/completions"
-
-
-def test_without_key_and_address_it_says_what_to_set():
-    with pytest.raises(RCPError, match=r"set OPENAI_API_KEY .* or pass api_key=.*base_url="):
-        OpenAIJudge("m")
-
-
-def test_a_user_in_the_address_is_sent_and_not_shown():
-    with StubServer(lambda request: error(401, "no such user: hunter2pass")(request)) as server:
-        judge = judge_of(server.base_url.replace("//", "//user:hunter2pass@"))
-        with pytest.raises(RCPError) as caught:
-            ask(judge)
-    assert server.requests[0].headers["authorization"] == "Basic dXNlcjpodW50ZXIycGFzcw=="
-    assert "hunter2pass" not in str(caught.value) + repr(judge)
-
-
-@pytest.mark.parametrize(
-    "behaviour",
-    [
-        error(401, f"Incorrect API key provided: {KEY}"),
-        error(400, f"bad request with Authorization: Bearer {KEY}"),
-        error(429, f"rate limit of {KEY}"),
-        fails("reset"),
-        fails("cut"),
-        fails("hang"),
-        lambda request: Action(200, f"not JSON {KEY}".encode()),
-        lambda request: Action(200, {"choices": [], "key": KEY}),
-        says(None, refusal="No."),
-    ],
-)
-def test_no_text_shows_the_key(behaviour, caplog):
-    caplog.set_level(logging.DEBUG)
-    with StubServer(behaviour) as server:
-        judge = judge_of(server, api_key=KEY, patience=0.1, timeout=0.2)
-        with pytest.raises((RCPError, JudgeFailure)) as caught:
-            ask(judge)
-    texts, error_ = [repr(judge), str(judge), str(judge.__dict__), repr(judge.server), caplog.text], caught.value
-    texts += traceback.format_exception(error_)
-    while error_ is not None:
-        texts += [str(error_), repr(error_), repr(error_.args), str(vars(error_))]
-        assert not hasattr(error_, "request")
-        error_ = error_.__cause__ or error_.__context__
-    assert KEY not in "".join(texts)
-
-
-def test_a_copy_asks_like_the_judge_with_its_key():
-    with StubServer() as server:
-        judge = judge_of(server, api_key=KEY, temperature=0.5, max_tokens=77, extra_body={"seed": 3})
-        ask(judge)
-        for other in (copy.copy(judge), copy.deepcopy(judge)):
-            assert other.name == judge.name
-            ask(other)
-    assert all(body == server.bodies[0] for body in server.bodies)
-    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
-
-
-def test_a_pickle_holds_every_setting_and_no_key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with StubServer() as server:
-        judge = judge_of(server, temperature=0.5, max_tokens=77, extra_body={"seed": 3}, prices=(1, 2))
-        ask(judge)
-        held = pickle.dumps(judge)
-        assert KEY.encode() not in held
-        other = pickle.loads(held)
-        assert {**vars(other), "_lines": 0, "server": 0} == {**vars(judge), "_lines": 0, "server": 0}
-        ask(other)
-    assert server.bodies[0] == server.bodies[1]
-    assert server.requests[1].headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_a_key_that_was_given_is_asked_for_again_after_a_pickle():
-    with StubServer() as server:
-        held = pickle.dumps(judge_of(server, api_key=KEY))
-        assert KEY.encode() not in held
-        with pytest.raises(RCPError, match="make the judge anew, or keep its key in OPENAI_API_KEY"):
-            ask(pickle.loads(held))
-    assert len(server) == 0
-
-
-def test_a_server_of_ones_own_gets_no_key_and_a_pickle_of_it_works():
-    with StubServer() as server:
-        ask(pickle.loads(pickle.dumps(judge_of(server))))
-    assert server.requests[0].headers["authorization"] == "Bearer none"
-    assert repr(Server(server.base_url)) == server.base_url
-
-
-def test_a_missing_package_is_named_with_what_installs_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'rcp-irx\[openai\]'"):
-        OpenAIJudge("m", base_url="http://localhost:1/v1")
 
 
 # texts
