@@ -1,0 +1,71 @@
+"""Reading TREC files: odd ids survive, gzip, malformed lines are named."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from rcp_irx import RCPError
+from rcp_irx.trec import read_qrels, read_run
+
+pytestmark = pytest.mark.quick
+
+ODD = ["NA", "null", "#", '"quoted', "007", "nan", "1e5", "d\u00a0x", "ü", "'", "True"]
+
+
+def test_odd_ids_survive_and_rows_keep_their_order(tmp_path):
+    path = tmp_path / "odd.run"
+    path.write_text("".join(f"{qid} Q0 {qid}x {i}\t{-i / 7!r}  tag\r\n" for i, qid in enumerate(ODD)), encoding="utf-8")
+    run = read_run(path)
+    assert run["qid"].tolist() == ODD
+    assert run["docno"].tolist() == [f"{qid}x" for qid in ODD]
+    assert run["score"].tolist() == [-i / 7 for i in range(len(ODD))]
+    assert run["name"].unique().tolist() == ["tag"]
+
+
+def test_qrels_are_whole_numbers_gzipped_or_not_with_blank_lines(tmp_path):
+    text = "\ufeff1 0 a 2\n\n1 0 b -1\n007 0 NA 0"
+    (tmp_path / "qrels").write_text(text, encoding="utf-8")
+    (tmp_path / "qrels.gz").write_bytes(gzip.compress(text.encode("utf-8")))
+    plain, packed = read_qrels(tmp_path / "qrels"), read_qrels(tmp_path / "qrels.gz")
+    assert plain.equals(packed)
+    assert plain.to_dict("list") == {"qid": ["1", "1", "007"], "docno": ["a", "b", "NA"], "label": [2, -1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (
+            read_run,
+            "1 Q0 a 1 2.5 t\n\n1 Q0 b 2 2.5\n",
+            r"odd, line 3: a TREC run has 6 fields .* this line has 5: '1 Q0",
+        ),
+        (read_run, "1 0 a 1\n", "this line has 4"),
+        (read_run, "1 Q0 a 1 x t\n", "line 1: a score must be a finite number, not 'x'"),
+        (read_run, "1 Q0 a 1 1.0 t\n\n1 Q0 a 1 nan t\n", "line 3: a score must be"),
+        (read_run, "", "is empty"),
+        (read_run, "\n \n", "is empty"),
+        (read_qrels, "1 0 a 0.5\n", "labels must be whole numbers"),
+        (read_qrels, "1 0 a 1\n1 0 a 2\n", "two different labels"),
+        (read_qrels, "1 0 a high\n", "line 1: a label must be"),
+        (read_qrels, "1 Q0 a 1 2.5 t\n", "4 fields"),
+    ],
+)
+def test_a_malformed_file_is_named_with_its_line(tmp_path, read, text, message):
+    (tmp_path / "odd").write_text(text)
+    with pytest.raises(RCPError, match=message):
+        read(tmp_path / "odd")
+
+
+def test_what_is_no_text_and_what_is_not_there(tmp_path):
+    (tmp_path / "latin").write_bytes("1 Q0 \xe4 1 2.0 t\n".encode("latin-1"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 Q0 a 1 2.0 t\n" * 99)[:40])
+    for name, message in [
+        ("latin", "no UTF-8"),
+        ("cut.gz", "cannot be read"),
+        ("none", "cannot be read"),
+        (".", "read"),
+    ]:
+        with pytest.raises(RCPError, match=message):
+            read_run(tmp_path / name)
