@@ -1,4 +1,4 @@
-"""Analysis: which system is better, how far to trust a calibration, whether it agrees with people, how noisy a judge is.
+"""Which system is better, how far to trust a calibration, whether it agrees with people, how noisy a judge is.
 
 Everything here reads gains, runs, labels and logs, and changes none of them.
 """
@@ -21,7 +21,7 @@ _HOMES = {
     "reliability": "annotators",
 }
 
-__all__ = list(_HOMES)  # noqa: PLE0605  (each is loaded when it is first used)
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
