@@ -158,6 +158,13 @@ def test_no_text_shows_the_key(behaviour, caplog):
     assert KEY not in "".join(texts)
 
 
+def test_an_address_with_a_user_is_not_echoed():
+    with StubServer(lambda request: error(400, f"bad header {request.headers['authorization']}")(request)) as server:
+        address = server.base_url.replace("://", "://someone:secret-word@")
+        with pytest.raises(RCPError, match=r"bad header Basic \*\*\*"):
+            ask(judge_of(address))
+
+
 def test_a_copy_asks_like_the_judge_with_its_key():
     with StubServer() as server:
         judge = judge_of(server, api_key=KEY, temperature=0.5, max_tokens=77, extra_body={"seed": 3})

@@ -80,9 +80,13 @@ class Server:
             )
         return key or PLACEHOLDER
 
+    def _basic(self) -> str:
+        """The address's user and password as they are sent; empty without them."""
+        return base64.b64encode(":".join(self._user).encode()).decode() if self._user else ""
+
     def scrub(self, text: str) -> str:
-        """A text of the server's, or of an error, without the key in it."""
-        for secret in (self._key or "", *(self._user or ())):
+        """A text of the server's, or of an error, without the key or a password in it."""
+        for secret in (self._key or "", self._basic(), *(self._user or ())):
             if len(secret) > len(PLACEHOLDER):
                 text = text.replace(secret, "***")
         return text
@@ -103,7 +107,7 @@ class Server:
             )
         headers = {}
         if self._user is not None:
-            headers["Authorization"] = "Basic " + base64.b64encode(":".join(self._user).encode()).decode()
+            headers["Authorization"] = f"Basic {self._basic()}"
         limits = http_package(openai).Limits(max_connections=None, max_keepalive_connections=connections)
         seconds = openai.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT))
         common = {
