@@ -1,0 +1,56 @@
+"""Lines of files that people give: gzipped or not, numbered, with errors that name the file."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+
+from rcp_irx.errors import RCPError
+
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+
+
+def lines(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are not blank, without their ends, with their numbers from 1.
+
+    Only a line feed ends a line, with or without a carriage return before it: texts may hold every other character.
+
+    Raises
+    ------
+    RCPError
+        If the file cannot be read, or has no such line.
+    """
+    number = 0
+    empty = True
+    try:
+        with open(path, "rb") as plain:
+            packed = plain.read(2) == _GZIP
+            plain.seek(0)
+            with gzip.open(plain) if packed else plain as file:
+                for number, line in enumerate(file, start=1):
+                    line = (line.removeprefix(_MARK) if number == 1 else line).rstrip(b"\r\n")
+                    if line.strip():
+                        empty = False
+                        yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        where = f", after line {number}" if number else ""
+        raise RCPError(f"the {what} {os.fspath(path)} cannot be read{where}: {error}") from error
+    if empty:
+        raise RCPError(f"the {what} {os.fspath(path)} is empty")
+
+
+def text_of(line: bytes, path: str | os.PathLike[str], number: int) -> str:
+    """A line as text.
+
+    Raises
+    ------
+    RCPError
+        If it is no UTF-8.
+    """
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RCPError(f"{os.fspath(path)}, line {number}: no UTF-8 text ({error})") from error
