@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
-from tqdm.auto import tqdm
 
-from rcp_irx.documents import Pool, dataset_column, id_column, pools
-from rcp_irx.errors import RCPError, counted, examples, warn
+from rcp_irx.documents import Pool, dataset_column, id_column
+from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.judging.calibrate import StageScores, stage_scores
-from rcp_irx.judging.estimate import (
-    Estimate,
-    estimate,
-    largest_protocol,
-    refuse_cost_without_prices,
-    window_costs,
-)
+from rcp_irx.judging.estimate import Estimate, largest_protocol, refuse_cost_without_prices
 from rcp_irx.judging.judges.base import Judge
+from rcp_irx.judging.labelling import Labelling
 from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.judging.protocol import FULL, Protocol
 from rcp_irx.judging.rubric import Rubric
-from rcp_irx.judging.runner import PoolRunner, fitted, refuse_mixture, remaining, run_pools
-from rcp_irx.judging.spending import RunStopped, Spending
-from rcp_irx.judging.store import Outcome
-from rcp_irx.pyterrier.pool import SOURCE_RANK
-
-POOL_COLUMNS = ("origin",)
+from rcp_irx.judging.spending import Spending
 
 
 class RCPJudge(pt.Transformer):
@@ -98,34 +88,41 @@ class RCPJudge(pt.Transformer):
         verbose: bool = False,
     ):
         super().__init__()
-        if not isinstance(judge, Judge):
-            raise RCPError(f"judge must be a Judge such as LexicalJudge(), not {judge!r}")
-        if not isinstance(protocol, Protocol):
-            raise RCPError(f"protocol must be FULL, REDUCED or another Protocol, not {protocol!r}")
-        if rubric is not None and not isinstance(rubric, Rubric):
-            raise RCPError(f"rubric must be a Rubric, such as Rubric.load('mine.toml'), not {rubric!r}")
-        if not isinstance(judge.name, str) or not judge.name:
-            raise RCPError(
-                f"{type(judge).__name__} has no name; it must tell the model and every setting that changes answers"
-            )
-        self.judge = judge
-        self.log = log if isinstance(log, JudgmentLog) else JudgmentLog(log, keep_text=keep_text)
-        self.log.keep_text |= keep_text
-        if judge.paid and self.log.path is None:
-            raise RCPError(
-                f"judge {judge.name!r} costs money: give log='some.judgments', so that no answer is paid for twice"
-            )
-        self.protocol = protocol
-        self.rubric = rubric if rubric is not None else Rubric.load()
+        log = log if isinstance(log, JudgmentLog) else JudgmentLog(log, keep_text=keep_text)
+        log.keep_text |= keep_text
+        self._labelling = Labelling(judge, log, Rubric.load() if rubric is None else rubric, protocol, retry_failed)
         self.dataset = dataset
         self.text_field = text_field
         self.context_fields = (context_fields,) if isinstance(context_fields, str) else tuple(context_fields)
         self.task = task
-        self.retry_failed = retry_failed
         self.max_calls, self.max_tokens_total, self.max_cost = max_calls, max_tokens_total, max_cost
         Spending(max_calls, max_tokens_total, max_cost)  # refuses what is no limit
         refuse_cost_without_prices(judge, max_cost)
         self.verbose = verbose
+
+    @property
+    def judge(self) -> Judge:
+        """Who answers."""
+        return self._labelling.judge
+
+    @property
+    def log(self) -> JudgmentLog:
+        """Where answers are kept."""
+        return self._labelling.log
+
+    @property
+    def rubric(self) -> Rubric:
+        """The criteria."""
+        return self._labelling.rubric
+
+    @property
+    def protocol(self) -> Protocol:
+        """How many windows of which kind; may be set."""
+        return self._labelling.protocol
+
+    @protocol.setter
+    def protocol(self, protocol: Protocol) -> None:
+        self._labelling = replace(self._labelling, protocol=protocol)
 
     def __repr__(self) -> str:
         return f"RCPJudge({self.judge.name!r})"
@@ -150,15 +147,9 @@ class RCPJudge(pt.Transformer):
             )
         frame = inp.assign(qid=id_column(inp, "qid", "pool"), docno=id_column(inp, "docno", "pool"))
         found = self._pools(frame)
-        for pool in found:
-            refuse_mixture(pool, self.judge, self.protocol, self.log)
-        runners = [
-            PoolRunner(pool, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
-            for pool in found
-        ]  # all are in the log before the first window is asked, so that a stopped run shows what is missing
-        self._run(runners)
+        spending = Spending(self.max_calls, self.max_tokens_total, self.max_cost)
+        self._labelling.run(found, spending, verbose=self.verbose)
         scores = [self._scores(pool) for pool in found]
-        _warn_of_cuts(found)
         return _with_scores(frame, found, scores, self.rubric, self.dataset)[[*_without(inp.columns, added), *added]]
 
     def estimate(self, pool: pd.DataFrame) -> Estimate:
@@ -166,13 +157,7 @@ class RCPJudge(pt.Transformer):
 
         Answers in the log are not counted. Failed windows take up to three calls.
         """
-        found = self._pools(pool)
-        calls = [
-            remaining(one, self.judge, self.rubric, self.protocol, self.log, retry_failed=self.retry_failed)
-            for one in found
-        ]
-        costs = [window_costs(one, self.judge, self.rubric, self.protocol.size) for one in found]
-        return estimate(found, calls, self.judge, costs)
+        return self._labelling.estimate(self._pools(pool))
 
     def protocol_for(
         self,
@@ -196,39 +181,13 @@ class RCPJudge(pt.Transformer):
 
     def _pools(self, frame: pd.DataFrame) -> list[Pool]:
         """The pools of a frame, as the judge can be shown them."""
-        keep = [name for name in frame.columns if name in POOL_COLUMNS or name.startswith(SOURCE_RANK)]
-        found = pools(
+        return self._labelling.pools(
             frame,
             text_field=self.text_field,
             context_fields=self.context_fields,
             task=self.task,
             dataset=self.dataset,
-            keep=keep,
         )
-        return [fitted(pool, self.judge, self.rubric, self.protocol.size) for pool in found]
-
-    def _run(self, runners: Sequence[PoolRunner]) -> None:
-        """Ask what is missing, with progress."""
-        spending = Spending(self.max_calls, self.max_tokens_total, self.max_cost)
-        total = sum(runner.windows() for runner in runners)
-        with tqdm(total=total, disable=not self.verbose, desc="RCPJudge", unit="window") as progress:
-
-            def shown(outcome: Outcome) -> None:
-                progress.set_postfix_str(spending.describe(), refresh=False)
-                progress.update()
-
-            try:
-                run_pools(runners, spending, shown)
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt(
-                    f"stopped after {spending.describe()}; every answer is in the log, run again to go on"
-                ) from None
-            except RunStopped as stopped:
-                whole = sum(runner.finished() for runner in runners)
-                raise RunStopped(
-                    f"{stopped}; {whole} of {counted(len(runners), 'query', 'queries')} judged to the end. Run again "
-                    "to go on; log.calibrate(incomplete='leave_out') uses what is whole"
-                ) from None
 
     def _scores(self, pool: Pool) -> StageScores:
         """A judged pool's scores from the log, which may hold more windows than this run."""
@@ -237,18 +196,6 @@ class RCPJudge(pt.Transformer):
         if judged.failed:
             warn(f"{pool.query}: {judged.failed} of {judged.planned} windows failed; see log.failures()")
         return stage_scores(judged, len(self.rubric))
-
-
-def _warn_of_cuts(found: Sequence[Pool]) -> None:
-    hidden = [
-        (pool.query.id, document.id, f"{columns['not_shown']:.0%}")
-        for pool in found
-        for document, columns in zip(pool.documents, pool.columns, strict=False)
-        if columns.get("not_shown")
-    ]
-    if hidden:
-        number = counted(len(hidden), "document was", "documents were")
-        warn(f"{number} cut to fit the context; query, document, share not shown: {examples(hidden)}")
 
 
 def _without(columns: pd.Index, added: dict[str, str]) -> list[str]:

@@ -11,9 +11,8 @@ import pyterrier as pt
 
 from rcp_irx.documents import id_column, with_labels
 from rcp_irx.errors import RCPError, examples, warn
+from rcp_irx.judging.labelling import SOURCE_RANK
 from rcp_irx.pooling import fill_pool, fuse
-
-SOURCE_RANK = "source_rank_"
 
 
 class RRFPool(pt.Transformer):
