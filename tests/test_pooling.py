@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from rcp_irx.pooling import fill_pool, fuse
+from rcp_irx import RCPError
+from rcp_irx.pooling import fill_pool, fuse, pool_runs
 from tests.conftest import cases
 
 pytestmark = pytest.mark.quick
@@ -48,3 +51,36 @@ def test_judged_documents_join_without_replacing_any():
 
 def test_without_add_labels_do_not_matter():
     assert fill_pool(["a", "b", "c"], {"z": 3}, 2, None) == (["a", "b"], [])
+
+
+def test_the_pools_of_runs_follow_their_scores_with_ties_as_trec_eval_has_them():
+    first = pd.DataFrame({"qid": ["1", "1", "1", "2"], "docno": ["a", "b", "c", "x"], "score": [1.0, 2.0, 2.0, 0.5]})
+    second = pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [9.0]})
+    labels = pd.DataFrame({"qid": ["1", "1"], "docno": ["z", "c"], "label": [2, 1]})
+    pool = pool_runs([first, second], num_results=2, qrels=labels, add="judged")
+    assert pool[["qid", "docno", "pool_rank", "origin"]].values.tolist() == [
+        ["1", "a", 0, "fused"],
+        ["1", "c", 1, "fused"],
+        ["1", "z", 2, "judged"],
+        ["2", "x", 0, "fused"],
+    ]
+    assert pool["score"].tolist() == [1 / 63 + 1 / 61, 1 / 61, 0.0, 1 / 61]
+    np.testing.assert_array_equal(pool["source_rank_1"], [3, 1, np.nan, 1])
+    np.testing.assert_array_equal(pool["source_rank_2"], [1, np.nan, np.nan, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_results": 0}, "num_results is a whole number"),
+        ({"kappa": 0}, "kappa is above 0"),
+        ({"add": "all"}, "add is None"),
+        ({"add": "judged"}, "needs qrels"),
+    ],
+)
+def test_settings_that_cannot_be(options, message):
+    run = pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [9.0]})
+    with pytest.raises(RCPError, match=message):
+        pool_runs([run], **options)
+    with pytest.raises(RCPError, match="no run"):
+        pool_runs([])

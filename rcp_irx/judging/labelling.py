@@ -21,8 +21,8 @@ from rcp_irx.judging.rubric import Rubric
 from rcp_irx.judging.runner import PoolRunner, fitted, refuse_mixture, remaining, run_pools
 from rcp_irx.judging.spending import RunStopped, Spending
 from rcp_irx.judging.store import Outcome
+from rcp_irx.pooling import SOURCE_RANK
 
-SOURCE_RANK = "source_rank_"
 POOL_COLUMNS = ("origin",)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from rcp_irx.documents import id_column, with_labels
+from rcp_irx.documents import id_column
 from rcp_irx.errors import RCPError, examples, warn
-from rcp_irx.judging.labelling import SOURCE_RANK
-from rcp_irx.pooling import fill_pool, fuse
+from rcp_irx.pooling import SOURCE_RANK, checked_pooling, labels_by_query, pool_of
 
 
 class RRFPool(pt.Transformer):
@@ -51,14 +49,7 @@ class RRFPool(pt.Transformer):
         add: str | None = None,
     ):
         super().__init__()
-        if add not in (None, "positives", "judged"):
-            raise RCPError(f"add is None, 'positives' or 'judged', not {add!r}")
-        if add is not None and qrels is None:
-            raise RCPError(f"add={add!r} needs qrels=")
-        if not isinstance(num_results, (int, np.integer)) or num_results < 1:
-            raise RCPError(f"num_results is a whole number of at least 1, not {num_results!r}")
-        if not kappa > 0:
-            raise RCPError(f"kappa is above 0, not {kappa!r}")
+        checked_pooling(num_results, kappa, add, qrels)
         self.retrievers = [retrievers] if isinstance(retrievers, pt.Transformer) else list(retrievers)
         wrong = [retriever for retriever in self.retrievers if not isinstance(retriever, pt.Transformer)]
         if wrong or not self.retrievers:
@@ -70,7 +61,7 @@ class RRFPool(pt.Transformer):
         self.kappa = kappa
         self.qrels = qrels
         self.add = add
-        self._labels = _labels_by_query(qrels) if qrels is not None else {}
+        self._labels = labels_by_query(qrels) if qrels is not None else {}
 
     def __repr__(self) -> str:
         return f"RRFPool({len(self.retrievers)} retrievers, {self.num_results})"
@@ -91,34 +82,14 @@ class RRFPool(pt.Transformer):
         rankings = [_ranking(retriever, topics) for retriever in self.retrievers]
         parts, empty = [], []
         for qid in topics["qid"]:
-            rows = self._pool([ranking.get(qid, []) for ranking in rankings], self._labels.get(qid, {}), sources)
-            parts.append(rows.assign(qid=qid))
+            lists = [ranking.get(qid, []) for ranking in rankings]
+            rows = pool_of(lists, self._labels.get(qid, {}), self.num_results, self.kappa, self.add)
+            parts.append(rows.assign(qid=qid, rank=rows["pool_rank"] + pt.model.FIRST_RANK))
             if rows.empty:
                 empty.append(qid)
         if empty:
             warn(f"no candidate was found for query {examples(empty)}")
         return topics.merge(pd.concat(parts, ignore_index=True), on="qid", how="inner")[columns]
-
-    def _pool(self, rankings: Sequence[list[str]], labels: dict[str, int], sources: Sequence[str]) -> pd.DataFrame:
-        """One query's pool from its rankings (docnos, best first) and labels."""
-        ranks = [{docno: rank for rank, docno in enumerate(ranking, start=1)} for ranking in rankings]
-        fused = fuse(ranks, self.kappa)
-        kept, added = fill_pool(list(fused), labels, self.num_results, self.add)
-        origin = {"positives": "positive", "judged": "judged"}.get(self.add or "", "")
-        docnos = [*kept, *added]
-        return pd.DataFrame(
-            {
-                "docno": pd.Series(docnos, dtype=object),
-                "score": [fused[docno] for docno in kept] + [0.0] * len(added),
-                "rank": np.arange(len(docnos)) + pt.model.FIRST_RANK,
-                "pool_rank": np.arange(len(docnos)),
-                **{
-                    name: np.array([rank.get(docno, np.nan) for docno in docnos], dtype=float)
-                    for name, rank in zip(sources, ranks, strict=True)
-                },
-                "origin": pd.Series(["fused"] * len(kept) + [origin] * len(added), dtype=object),
-            }
-        )
 
 
 def _ranking(retriever: pt.Transformer, topics: pd.DataFrame) -> dict[str, list[str]]:
@@ -132,14 +103,3 @@ def _ranking(retriever: pt.Transformer, topics: pd.DataFrame) -> dict[str, list[
     results = results.assign(qid=id_column(results, "qid", "results"), docno=id_column(results, "docno", "results"))
     results = results.sort_values(order, ascending=order == "rank", kind="stable").drop_duplicates(["qid", "docno"])
     return {str(qid): rows["docno"].tolist() for qid, rows in results.groupby("qid", sort=False)}
-
-
-def _labels_by_query(qrels: pd.DataFrame) -> dict[str, dict[str, int]]:
-    labels: dict[str, dict[str, int]] = {}
-    for _, qid, docno, label in with_labels(qrels, "qrels").itertuples(index=False, name=None):
-        if docno in labels.setdefault(qid, {}):
-            raise RCPError(
-                f"the qrels hold query {qid!r}, document {docno!r} in two datasets; give those of one dataset"
-            )
-        labels[qid][docno] = label
-    return labels
