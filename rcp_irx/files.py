@@ -1,4 +1,4 @@
-"""Lines of files that people give: gzipped or not, numbered, with errors that name the file."""
+"""Files that people give and get: numbered lines, gzipped or not; texts written whole; errors that name the file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from rcp_irx.errors import RCPError
 
@@ -54,3 +55,21 @@ def text_of(line: bytes, path: str | os.PathLike[str], number: int) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RCPError(f"{os.fspath(path)}, line {number}: no UTF-8 text ({error})") from error
+
+
+def write(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text whole or not at all.
+
+    Raises
+    ------
+    RCPError
+        If the place cannot be written to.
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise RCPError(f"{target} cannot be written: {error}") from error

@@ -1,4 +1,4 @@
-"""Reads TREC runs and qrels as frames, gzipped or not; ids stay as they are written, a malformed line is named."""
+"""TREC runs and qrels as frames, read (gzipped or not) and written; ids stay as they are, a malformed line is named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from rcp_irx.documents import with_labels
 from rcp_irx.errors import RCPError, examples
-from rcp_irx.files import lines, text_of
+from rcp_irx.files import lines, text_of, write
 
 RUN = ("qid", "Q0", "docno", "rank", "score", "name")
 QRELS = ("qid", "iteration", "docno", "label")
@@ -40,6 +40,42 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     frame, numbers = _fields(path, QRELS, "qrels")
     frame["label"] = _finite(path, frame["label"], numbers, "label")
     return with_labels(frame, f"qrels {os.fspath(path)}").drop(columns="dataset")
+
+
+def write_run(run: pd.DataFrame, path: str | os.PathLike[str], name: str = "rcp_irx") -> None:
+    """Write a run (`qid, docno, score`) as TREC lines, best first within each query; scores read back exactly.
+
+    Raises
+    ------
+    RCPError
+        If an id holds white space, or the file cannot be written.
+    """
+    rows = run.sort_values(["score", "docno"], ascending=False, kind="stable")
+    parts = []
+    for qid, of in rows.groupby("qid", sort=False):
+        pairs = zip(of["docno"], of["score"].tolist(), strict=True)
+        parts += [f"{qid} Q0 {docno} {rank} {score!r} {name}" for rank, (docno, score) in enumerate(pairs)]
+    _write(path, run, parts)
+
+
+def write_qrels(qrels: pd.DataFrame, path: str | os.PathLike[str], iteration: str = "0") -> None:
+    """Write labels (`qid, docno, label`, whole numbers) as TREC lines; `iteration` is their second field.
+
+    Raises
+    ------
+    RCPError
+        If an id holds white space, or the file cannot be written.
+    """
+    rows = zip(qrels["qid"], qrels["docno"], qrels["label"].tolist(), strict=True)
+    _write(path, qrels, [f"{qid} {iteration} {docno} {label}" for qid, docno, label in rows])
+
+
+def _write(path: str | os.PathLike[str], frame: pd.DataFrame, rows: list[str]) -> None:
+    for column in ("qid", "docno"):
+        wrong = [text for text in dict.fromkeys(frame[column]) if len(str(text).encode().split()) != 1]
+        if wrong:
+            raise RCPError(f"TREC files hold no id with white space: {column} {examples(wrong)}")
+    write(path, "".join(f"{row}\n" for row in rows))
 
 
 def _fields(path: str | os.PathLike[str], names: tuple[str, ...], what: str) -> tuple[pd.DataFrame, list[int]]:

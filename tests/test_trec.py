@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 
+import pandas as pd
 import pytest
 
 from rcp_irx import RCPError
-from rcp_irx.trec import read_qrels, read_run
+from rcp_irx.trec import read_qrels, read_run, write_qrels, write_run
 
 pytestmark = pytest.mark.quick
 
@@ -69,3 +70,27 @@ def test_what_is_no_text_and_what_is_not_there(tmp_path):
     ]:
         with pytest.raises(RCPError, match=message):
             read_run(tmp_path / name)
+
+
+def test_what_is_written_reads_back_equal(tmp_path):
+    run = pd.DataFrame({"qid": ["1", "NA", "1"], "docno": ["a", "#", "b"], "score": [0.1, -1e-300, 0.1 + 1e-16]})
+    write_run(run, tmp_path / "a.run")
+    back = read_run(tmp_path / "a.run")
+    assert back[["qid", "docno", "rank", "score"]].values.tolist() == [
+        ["1", "b", "0", 0.1 + 1e-16],
+        ["1", "a", "1", 0.1],
+        ["NA", "#", "0", -1e-300],
+    ] or back["docno"].tolist() == ["#", "b", "a"]
+    qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "label": [3, -1]})
+    write_qrels(qrels, tmp_path / "a.qrels", "x1000")
+    assert read_qrels(tmp_path / "a.qrels").equals(qrels.astype({"qid": object, "docno": object}))
+    assert (tmp_path / "a.qrels").read_text() == "1 x1000 a 3\n2 x1000 b -1\n"
+
+
+def test_ids_with_white_space_and_places_that_cannot_be_written_are_refused(tmp_path):
+    run = pd.DataFrame({"qid": ["1"], "docno": ["a b"], "score": [0.5]})
+    with pytest.raises(RCPError, match="white space: docno 'a b'"):
+        write_run(run, tmp_path / "a.run")
+    with pytest.raises(RCPError, match="cannot be written"):
+        write_run(run.assign(docno="a"), tmp_path / "nowhere" / "a.run")
+    assert not list(tmp_path.iterdir())

@@ -15,6 +15,7 @@ import pandas as pd
 from rcp_irx import LexicalJudge
 from rcp_irx.demo.results import shared_trigrams
 from rcp_irx.errors import MissingExtra
+from rcp_irx.trec import write_qrels, write_run
 
 
 def walk(folder: str | os.PathLike[str] | None = None, say: Callable[[str], None] = print) -> pd.DataFrame:
@@ -98,7 +99,10 @@ def _walk(folder: str, kept: bool, say: Callable[[str], None]) -> pd.DataFrame:
     if kept:
         place = os.path.join(folder, "demo.gains")
         gains.save(place, overwrite=True)
-        say(f"Kept in {folder}: demo.judgments (the log) and demo.gains (GainTable.load reads it).")
+        for name, system in systems.items():
+            write_run(system(topics), os.path.join(folder, f"{name.split()[-1].lower()}.run"))
+        write_qrels(qrels, os.path.join(folder, "demo.qrels"))
+        say(f"Kept in {folder}: demo.judgments (the log), demo.gains (GainTable.load reads it), runs and qrels (TREC).")
     return table
 
 

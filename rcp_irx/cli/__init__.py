@@ -1,0 +1,61 @@
+"""rcp-irx: the command line. A thin layer; what it does is in the rooms it calls."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from rcp_irx.cli.app import app
+from rcp_irx.errors import MissingExtra, RCPError, RCPWarning
+
+CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0: a check that failed, bad usage or input, Ctrl-C."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code is 0, 1 where a check failed, 2 for bad usage or input, 130 after Ctrl-C."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RCPWarning)
+        warnings.showwarning = _warned  # type: ignore[assignment]  # the place in the code is left out
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = app.main(args=arguments, prog_name="rcp-irx", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return BAD_INPUT
+    except click.Abort as error:
+        return _said(str(error.__cause__ or "") or "stopped", INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has had enough
+        return 0
+    except (RCPError, MissingExtra, OSError) as error:
+        return _said(str(error), CHECK_FAILED if _is_stop(error) else BAD_INPUT)
+
+
+def _is_stop(error: Exception) -> bool:
+    """Whether a run reached a limit that was set: nothing is wrong, and not all is done."""
+    return type(error).__name__ == "RunStopped"
+
+
+def _said(message: str, code: int) -> int:
+    print(f"rcp-irx: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _warned(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """A warning as one line, without the place in the code."""
+    if issubclass(category, RCPWarning):
+        print(f"rcp-irx: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

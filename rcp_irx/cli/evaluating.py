@@ -1,0 +1,96 @@
+"""rcp-irx evaluate, compare, diagnose, explain: what runs are worth, which is better, and how far to trust it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pandas as pd
+
+from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option, runs_of
+from rcp_irx.cli.output import show, table
+from rcp_irx.errors import RCPError, examples
+
+runs_argument = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+dataset_option = click.option("--dataset", help="One dataset, where the gains hold several.")
+
+
+@click.command()
+@gains_argument
+@runs_argument
+@qrels_option
+@dataset_option
+@click.option("-m", "--measure", "measures", multiple=True, metavar="MEASURE", help="Such as RCPnDCG@10, nDCG@10, AP.")
+@click.option("-q", "--per-query", is_flag=True, help="One row per query.")
+@click.option("--tsv", is_flag=True, help="Print tab-separated values.")
+@json_option
+def evaluate(
+    gains: str,
+    runs: tuple[str, ...],
+    qrels: str | None,
+    dataset: str | None,
+    measures: tuple[str, ...],
+    per_query: bool,
+    tsv: bool,
+    as_json: bool,
+) -> None:
+    """Score TREC runs with gains, and with people's labels where --qrels gives them.
+
+    Each RUN is a TREC run (gzipped or not), or NAME=FILE. Measures are those of ir_measures and of rcp_irx; by default
+    RCPnDCG@10 and RCPJudged@10, and nDCG@10 with --qrels.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx evaluate demo/demo.gains demo/*.run --qrels demo/demo.qrels
+    """
+    table_of_gains = gains_of(gains)
+    if dataset is not None:
+        table_of_gains = table_of_gains.select(dataset)
+    labels = labels_of(qrels)
+    wanted = _measures(measures or ("RCPnDCG@10", "RCPJudged@10", *(["nDCG@10"] if qrels else [])), labels)
+    scored = _scores(runs_of(runs), table_of_gains.qrels(labels), wanted)
+    names = [str(measure) for measure in wanted]
+    means = scored.groupby("system", sort=False)[names].mean().reset_index()
+    means.insert(1, "queries", scored.groupby("system", sort=False).size().to_numpy())
+    found = scored if per_query else means
+    text = found.to_csv(sep="\t", index=False).rstrip() if tsv else table(found)
+    show(text, {"gains": table_of_gains.label, "scores": found}, as_json)
+
+
+def _measures(texts: tuple[str, ...], labels: pd.DataFrame | None) -> list[Any]:
+    """Parsed measures; those that read labels need some."""
+    import ir_measures
+
+    import rcp_irx  # noqa: F401  (registers its measures)
+    from rcp_irx.evaluation.measures import RCPMeasure
+
+    found = []
+    for text in texts:
+        try:
+            found.append(ir_measures.parse_measure(text))
+        except (ValueError, NameError, SyntaxError, AssertionError) as error:
+            raise RCPError(f"--measure {text!r} is none that ir_measures knows: {error}") from error
+    without = [str(measure) for measure in found if labels is None and not isinstance(measure, RCPMeasure)]
+    if without:
+        raise RCPError(f"the measure {examples(without)} reads people's labels: give --qrels")
+    return found
+
+
+def _scores(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, measures: list[Any]) -> pd.DataFrame:
+    """One row per system and query, one column per measure."""
+    import ir_measures
+
+    names = {"qid": "query_id", "docno": "doc_id"}
+    qrels = qrels.rename(columns={**names, "label": "relevance"})
+    parts = []
+    for name, run in runs.items():
+        values = [
+            (value.query_id, str(value.measure), value.value)
+            for value in ir_measures.iter_calc(measures, qrels, run.rename(columns=names))
+        ]
+        wide = pd.DataFrame(values, columns=["qid", "measure", "value"]).pivot(
+            index="qid", columns="measure", values="value"
+        )
+        parts.append(wide.reset_index().assign(system=name))
+    scored = pd.concat(parts, ignore_index=True)
+    return scored[["system", "qid", *map(str, measures)]]

@@ -1,0 +1,171 @@
+"""What people name on the command line: gains, runs, labels, topics, documents; files or `irds:` datasets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+import click
+import pandas as pd
+
+from rcp_irx.errors import MissingExtra, RCPError, examples, warn
+
+IRDS = "irds:"
+SUFFIXES = (".gz", ".txt", ".run", ".trec", ".res", ".tsv")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def gains_argument(function: F) -> F:
+    """The argument GAINS."""
+    return click.argument("gains", metavar="GAINS")(function)
+
+
+def json_option(function: F) -> F:
+    """The option --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")(function)
+
+
+def qrels_option(function: F) -> F:
+    """The option --qrels."""
+    return click.option("--qrels", metavar="FILE", help="People's labels: TREC qrels, or irds:ID.")(function)
+
+
+def gains_of(name: str) -> Any:
+    """The gains of a folder, or of a subset of released labels (FOLDER#SUBSET, or a Hub id for FOLDER).
+
+    Raises
+    ------
+    RCPError
+        If they are neither.
+    """
+    from rcp_irx.gains import GainTable
+
+    place, released, subset = name.partition("#")
+    if released:
+        return GainTable.from_released(place, subset)
+    if not os.path.isdir(name):
+        kind = "is a file" if os.path.exists(name) else "does not exist"
+        wanted = "GAINS is a folder that `rcp-irx fit` wrote, or FOLDER#SUBSET of released labels"
+        raise RCPError(f"{name} {kind}: {wanted}")
+    return GainTable.load(name)
+
+
+def runs_of(named: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Runs by name: each is a TREC file, or NAME=FILE.
+
+    Raises
+    ------
+    RCPError
+        If one cannot be read, or two have one name.
+    """
+    from rcp_irx.trec import read_run
+
+    found: dict[str, pd.DataFrame] = {}
+    for text in named:
+        name, equals, path = text.partition("=")
+        if not equals or os.path.exists(text):
+            name, path = _stem(text), text
+        if name in found:
+            raise RCPError(f"two runs are called {name!r}; name them: NAME=FILE")
+        found[name] = read_run(path)
+    return found
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(path)
+    while (ending := os.path.splitext(name)[1]) in SUFFIXES:
+        name = name.removesuffix(ending)
+    return name
+
+
+def labels_of(name: str | None) -> pd.DataFrame | None:
+    """Labels `qid, docno, label`: a TREC qrels file, or the qrels of irds:ID; None for None."""
+    from rcp_irx.trec import read_qrels
+
+    if name is None or not name.startswith(IRDS):
+        return None if name is None else read_qrels(name)
+    rows = [(str(row.query_id), str(row.doc_id), row.relevance) for row in _dataset(name, "qrels").qrels_iter()]
+    return pd.DataFrame(rows, columns=["qid", "docno", "label"]).drop_duplicates(ignore_index=True)
+
+
+def topics_of(name: str) -> pd.DataFrame:
+    """Topics `qid, query` and their other texts: TSV or JSON lines, or the queries of irds:ID."""
+    from rcp_irx.texts import read_topics
+
+    if not name.startswith(IRDS):
+        return read_topics(name)
+    rows = []
+    for query in _dataset(name, "queries").queries_iter():
+        others = {field: text for field, text in query._asdict().items() if isinstance(text, str)}
+        rows.append({**others, "qid": str(query.query_id), "query": query.default_text()})
+    return pd.DataFrame(rows)
+
+
+def documents_of(name: str, wanted: Collection[str]) -> dict[str, str]:
+    """The texts of the wanted documents: TSV or JSON lines, or the documents of irds:ID."""
+    from rcp_irx.texts import read_documents
+
+    if not name.startswith(IRDS):
+        return read_documents(name, wanted)
+    store = _dataset(name, "docs").docs_store()
+    return {str(found.doc_id): found.default_text() for found in store.get_many_iter(list(wanted))}
+
+
+def pool_of_runs(
+    runs: Sequence[str],
+    topics: str,
+    documents: str,
+    num_results: int,
+    kappa: float,
+    qrels: str | None,
+    add: str | None,
+    context: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The judge's frame: the runs' fused pools with the texts of topics and documents.
+
+    Raises
+    ------
+    RCPError
+        If a query of the runs has no topic, or the topics lack a field of `context`.
+
+    Warns
+    -----
+    RCPWarning
+        If documents have no text: they are left out.
+    """
+    from rcp_irx.pooling import pool_runs
+
+    pool = pool_runs(list(runs_of(runs).values()), num_results, kappa, labels_of(qrels), add)
+    queries = topics_of(topics)
+    without = set(pool["qid"]) - set(queries["qid"])
+    if without:
+        there = examples(queries["qid"])
+        raise RCPError(f"no topic in {topics} for query {examples(without)} of the runs; it has {there}")
+    lacking = [field for field in context if field not in queries.columns]
+    if lacking:
+        raise RCPError(f"the topics in {topics} have no field {examples(lacking)}; they have {list(queries.columns)}")
+    texts = documents_of(documents, set(pool["docno"]))
+    absent = pool[~pool["docno"].isin(texts)]
+    if len(absent):
+        found = examples(absent[["qid", "docno"]].itertuples(index=False, name=None))
+        warn(f"{len(absent)} of {len(pool)} pool documents have no text in {documents}, left out: {found}")
+        pool = pool[pool["docno"].isin(texts)]
+    return pool.assign(text=pool["docno"].map(texts)).merge(queries[["qid", "query", *context]], on="qid", how="left")
+
+
+def _dataset(name: str, kind: str) -> Any:
+    try:
+        import ir_datasets
+    except ImportError as error:
+        raise MissingExtra("ir_datasets", "ir_datasets") from error
+    import rcp_irx.ir_datasets  # noqa: F401  (registers the demo collection)
+
+    try:
+        dataset = ir_datasets.load(name.removeprefix(IRDS))
+    except KeyError as error:
+        raise RCPError(f"ir_datasets has no dataset {name.removeprefix(IRDS)!r}") from error
+    if not getattr(dataset, f"has_{kind}")():
+        raise RCPError(f"the ir_datasets dataset {name.removeprefix(IRDS)!r} has no {kind}")
+    return dataset

@@ -1,0 +1,215 @@
+"""rcp-irx judge, estimate, fit: from runs to a judgment log, and from the log to gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import click
+
+from rcp_irx.cli.inputs import gains_of, json_option, pool_of_runs
+from rcp_irx.cli.output import show, table
+from rcp_irx.errors import RCPError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
+    click.option("--topics", required=True, metavar="FILE", help="Topics: TSV, JSON lines, or irds:ID."),
+    click.option("--docs", required=True, metavar="FILE", help="Documents: TSV, JSON lines, or irds:ID."),
+    click.option("--log", required=True, metavar="FILE", help="The judgment log; what is answered there is not asked."),
+    click.option("--judge", "kind", type=click.Choice(["openai", "lexical"]), default="openai", show_default=True),
+    click.option("--model", help="The model, as its server calls it (judge openai)."),
+    click.option("--base-url", metavar="URL", help="Its server, as http://localhost:8000/v1; else OPENAI_BASE_URL."),
+    click.option("--revision", help="The model's revision, part of the judge's name."),
+    click.option("--quantization", help="Its quantization, part of the judge's name."),
+    click.option("--temperature", type=float),
+    click.option("--max-tokens", type=int, help="The longest answer."),
+    click.option("--reasoning-effort"),
+    click.option("--context-length", type=int, help="The model's context: documents are cut to fit."),
+    click.option("--concurrency", type=int, default=32, show_default=True, help="Calls in flight."),
+    click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds for one call."),
+    click.option("--prices", type=(float, float), help="Dollars per million prompt and completion tokens."),
+    click.option("--protocol", default="full", show_default=True, help="full, reduced, or a factor such as 0.5."),
+    click.option("--rubric", metavar="FILE", help="Criteria of your own (TOML)."),
+    click.option("--task", help="What counts as relevant here; the judge is shown it."),
+    click.option("--context-field", "context", multiple=True, help="A field of the topics that the judge is shown."),
+    click.option("--dataset", default="", help="The dataset's name in the log."),
+    click.option("--num-results", type=int, default=150, show_default=True, help="Documents of a fused pool."),
+    click.option("--kappa", type=float, default=60, show_default=True, help="Reciprocal rank fusion's constant."),
+    click.option("--qrels", metavar="FILE", help="Labels, for --add."),
+    click.option("--add", type=click.Choice(["positives", "judged"]), help="Labelled documents that join the pool."),
+    click.option("--retry-failed", is_flag=True, help="Ask windows again whose failure stands."),
+    click.option("--keep-text", is_flag=True, help="Keep the documents' texts in the log."),
+)
+
+
+def _judging(function: F) -> F:
+    """The options of `judge` and `estimate`."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.command()
+@_judging
+@click.option("--max-calls", type=int, help="Stop after so many calls.")
+@click.option("--max-tokens-total", type=int, help="Stop after so many tokens.")
+@click.option("--max-cost", type=float, help="Stop before more dollars are spent (needs --prices).")
+@click.option("--dry-run", is_flag=True, help="Say what it would take, and ask nothing.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def judge(
+    max_calls: int | None,
+    max_tokens_total: int | None,
+    max_cost: float | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Judge the fused pool of TREC runs; stop at any time, and run the same line again to go on.
+
+    Each RUN is a TREC run (gzipped or not), or NAME=FILE.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx judge demo/*.run --topics irds:rcp-irx/demo --docs irds:rcp-irx/demo \\
+          --judge lexical --num-results 20 --log my.judgments
+    """
+    from rcp_irx.judging.spending import Spending
+
+    labelling, pools = _labelling(options)
+    if dry_run:
+        return _show_estimate(labelling.estimate(pools), as_json)
+    spending = labelling.run(pools, Spending(max_calls, max_tokens_total, max_cost), verbose=not (quiet or as_json))
+    failures = labelling.log.failures()
+    log = options["log"]
+    text = f"{len(pools)} queries judged by {labelling.judge.name!r}: {spending.describe()}; the log is {log}"
+    if len(failures):
+        kinds = failures["failure"].value_counts().reset_index()
+        text += f"\n{len(failures)} failed windows in the log:\n{table(kinds)}"
+    used = {name: getattr(spending, name) for name in ("calls", "failed", "tokens", "cost")}
+    found = {"queries": len(pools), **used, "failures": failures, "log": log}
+    return show(f"{text}\nnext: rcp-irx fit {log} -o my.gains", found, as_json)
+
+
+@click.command()
+@_judging
+@json_option
+def estimate(as_json: bool, **options: Any) -> None:
+    """Say what judging would still take: calls, tokens and, with --prices, dollars; nothing is asked.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx estimate demo/*.run --topics irds:rcp-irx/demo --docs irds:rcp-irx/demo \\
+          --judge lexical --num-results 20 --log my.judgments
+    """
+    labelling, pools = _labelling(options)
+    _show_estimate(labelling.estimate(pools), as_json)
+
+
+@click.command()
+@click.argument("log", metavar="LOG", type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the gains go.")
+@click.option("--overwrite", is_flag=True, help="Replace gains that are there.")
+@click.option("--dataset", "datasets", multiple=True, help="Only this dataset of the log.")
+@click.option("--judge", "judge_name", help="The judge's name, where the log holds several.")
+@click.option("--rubric", metavar="FILE", help="The rubric, where the log holds several.")
+@click.option("--criteria", metavar="GAINS", help="Keep the criterion parameters of other gains.")
+@click.option("--max-failed", type=float, default=0.05, show_default=True, help="The largest failed share of a query.")
+@click.option("--leave-out-incomplete", is_flag=True, help="Leave out queries that are not judged to the end.")
+@json_option
+def fit(
+    log: str,
+    output: str,
+    overwrite: bool,
+    datasets: tuple[str, ...],
+    judge_name: str | None,
+    rubric: str | None,
+    criteria: str | None,
+    max_failed: float,
+    leave_out_incomplete: bool,
+    as_json: bool,
+) -> None:
+    """Fit gains to all that a log holds, and save them as a folder.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx fit demo/demo.judgments -o my.gains
+    """
+    from rcp_irx.judging.log import JudgmentLog
+    from rcp_irx.judging.rubric import Rubric
+
+    gains = JudgmentLog(log).calibrate(
+        datasets=datasets or None,
+        judge=judge_name,
+        rubric=Rubric.load(rubric) if rubric else None,
+        criteria=gains_of(criteria) if criteria else None,
+        max_failed=max_failed,
+        incomplete="leave_out" if leave_out_incomplete else "refuse",
+    )
+    gains.save(output, overwrite=overwrite)
+    columns = ["id", "name", "gamma", "beta"]
+    found = {
+        "fit_id": gains.fit_id,
+        "queries": len(gains.queries),
+        "documents": len(gains),
+        "criteria": gains.criteria[columns],
+        "folder": output,
+    }
+    show(f"{gains}\n{table(gains.criteria[columns])}\nsaved in {output}", found, as_json)
+
+
+def _labelling(options: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """Who is asked about which pools."""
+    from rcp_irx.judging.judges.lexical import LexicalJudge
+    from rcp_irx.judging.labelling import Labelling
+    from rcp_irx.judging.log import JudgmentLog
+    from rcp_irx.judging.rubric import Rubric
+
+    frame = pool_of_runs(
+        options["runs"],
+        options["topics"],
+        options["docs"],
+        options["num_results"],
+        options["kappa"],
+        options["qrels"],
+        options["add"],
+        options["context"],
+    )
+    who = LexicalJudge() if options["kind"] == "lexical" else _model(options)
+    log = JudgmentLog(options["log"], keep_text=options["keep_text"])
+    rubric = Rubric.load(options["rubric"]) if options["rubric"] else Rubric.load()
+    labelling = Labelling(who, log, rubric, _protocol(options["protocol"]), options["retry_failed"])
+    return labelling, labelling.pools(
+        frame, context_fields=options["context"], task=options["task"], dataset=options["dataset"]
+    )
+
+
+def _model(options: dict[str, Any]) -> Any:
+    from rcp_irx.judging.judges.openai import OpenAIJudge
+
+    if not options["model"]:
+        raise click.UsageError("--model is missing: the model, as its server calls it (or --judge lexical)")
+    same = ("base_url", "revision", "quantization", "temperature", "max_tokens", "reasoning_effort", "context_length")
+    given = {name: options[name] for name in (*same, "timeout", "prices")}
+    return OpenAIJudge(options["model"], max_concurrency=options["concurrency"], **given)
+
+
+def _protocol(text: str) -> Any:
+    from rcp_irx.judging.protocol import FULL, REDUCED
+
+    named = {"full": FULL, "reduced": REDUCED}
+    if text.lower() in named:
+        return named[text.lower()]
+    try:
+        return FULL.scaled(Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        raise RCPError(f"--protocol is full, reduced, or a factor above 0 such as 0.5, not {text!r}") from None
+
+
+def _show_estimate(found: Any, as_json: bool) -> None:
+    values = {name: getattr(found, name) for name in ("calls", "prompt_tokens", "completion_tokens", "cost", "queries")}
+    show(f"{found}\n{table(found.queries, 2)}", values, as_json)

@@ -1,0 +1,42 @@
+"""What people and machines see: tables, and JSON in which a number is as exact as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+
+def show(text: str, values: Any, as_json: bool) -> None:
+    """Print a text for people, or values as JSON."""
+    click.echo(json.dumps(plain(values), ensure_ascii=False, indent=1) if as_json else text)
+
+
+def table(frame: pd.DataFrame, digits: int = 4, *, index: bool = False) -> str:
+    """A frame as a table for people."""
+    return frame.to_string(index=index, float_format=lambda number: f"{number:.{digits}f}", na_rep="-")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: frames as lists of rows, numbers that are not finite as null."""
+    if isinstance(value, pd.DataFrame):
+        named = value.index.names != [None]
+        rows = (value.reset_index() if named else value).to_dict("records")
+        return [plain(row) for row in rows]
+    if isinstance(value, pd.Series):
+        return plain(value.to_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(held) for name, held in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(held) for held in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

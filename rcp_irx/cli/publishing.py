@@ -1,0 +1,80 @@
+"""rcp-irx report, describe, export: gains for readers, reviewers and other tools."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import numpy as np
+import pandas as pd
+
+from rcp_irx.cli.evaluating import dataset_option
+from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option
+from rcp_irx.cli.output import plain, show
+from rcp_irx.errors import RCPError
+from rcp_irx.files import write
+
+
+@click.command()
+@gains_argument
+@click.option("-o", "--output", required=True, metavar="FILE")
+@click.option("--trec", "kind", flag_value="trec", help="TREC qrels: whole numbers, so gains need --scale.")
+@click.option("--tsv", "kind", flag_value="tsv", default=True, help="All columns, tab-separated (the default).")
+@click.option("--jsonl", "kind", flag_value="jsonl", help="All columns, one JSON object a line.")
+@click.option("--column", default="gain", show_default=True, help="What a TREC file holds: gain, count_gain, label ...")
+@click.option("--scale", type=click.IntRange(min=1), help="TREC: gains times this, rounded; the file says so.")
+@qrels_option
+@dataset_option
+@json_option
+def export(
+    gains: str,
+    output: str,
+    kind: str,
+    column: str,
+    scale: int | None,
+    qrels: str | None,
+    dataset: str | None,
+    as_json: bool,
+) -> None:
+    """Write gains for other tools: as TSV, as JSON lines, or as TREC qrels.
+
+    TREC qrels hold whole numbers. With --scale 1000 a gain of .8571 becomes 857, and the second field of each line says
+    "x1000"; documents without a gain are left out. nDCG of such labels is RCP-nDCG up to the rounding.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx export demo/demo.gains -o gains.qrels --trec --scale 1000
+    """
+    table = gains_of(gains)
+    if dataset is not None:
+        table = table.select(dataset)
+    frame = table.qrels(labels_of(qrels))
+    if kind == "trec":
+        frame = _as_trec(frame, column, scale, output)
+    elif scale is not None:
+        raise click.UsageError("--scale is for --trec: the other formats keep gains as they are")
+    elif kind == "tsv":
+        write(output, frame.to_csv(sep="\t", index=False, lineterminator="\n"))
+    else:
+        write(output, "".join(json.dumps(plain(row), ensure_ascii=False) + "\n" for row in frame.to_dict("records")))
+    show(f"{len(frame)} rows of {table.label} in {output}", {"rows": len(frame), "file": output}, as_json)
+
+
+def _as_trec(frame: pd.DataFrame, column: str, scale: int | None, output: str) -> pd.DataFrame:
+    from rcp_irx.trec import write_qrels
+
+    if column not in frame.columns or frame[column].dtype.kind not in "iuf":
+        numbers = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+        raise RCPError(f"--column {column!r} is no column of numbers of the gains; there are {', '.join(numbers)}")
+    values = frame[column].to_numpy(dtype=float)
+    there = ~np.isnan(values) & ~frame["excluded"].to_numpy(dtype=bool)
+    values = values[there]
+    if scale is None and (values != np.round(values)).any():
+        raise RCPError(
+            f"TREC qrels hold whole numbers, and {column!r} has fractions such as {values[values % 1 != 0][0]:.4f}:"
+            " give --scale 1000 (the file then says x1000), or write --tsv"
+        )
+    labels = np.round(values * (scale or 1)).astype(np.int64)
+    rows = frame.loc[there, ["qid", "docno"]].assign(label=labels)
+    write_qrels(rows, output, f"x{scale}" if scale else "0")
+    return rows

@@ -1,0 +1,74 @@
+"""rcp-irx evaluate on the demo: the library's numbers, for people and machines; bad input in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rcp_irx import GainTable, RCPnDCG
+from rcp_irx.demo import results
+from rcp_irx.evaluation import ndcg
+from tests.cli.conftest import installed, rcp_irx
+
+RUNS = ("rare-words.run", "longest=longest.run")
+
+
+def test_means_are_those_of_the_library(demo):
+    said = json.loads(installed("evaluate", "demo.gains", *RUNS, "--qrels", "demo.qrels", "--json", cwd=demo))
+    gains = GainTable.load(demo / "demo.gains")
+    assert said["gains"] == gains.label
+    for row, name in zip(said["scores"], ["rare words", "longest"], strict=True):
+        assert row["system"] == name.replace(" ", "-")
+        assert row["queries"] == 10
+        assert row["RCPnDCG@10"] == pytest.approx(ndcg(results.runs()[name], gains, 10).mean(), abs=1e-12)
+        assert set(row) == {"system", "queries", "RCPnDCG@10", "RCPJudged@10", "nDCG@10"}
+
+
+def test_people_see_a_table_and_shells_a_tsv(demo):
+    text = rcp_irx("evaluate", "demo.gains", *RUNS, "-m", str(RCPnDCG(ties="mean") @ 5), cwd=demo)
+    assert text.split("\n")[0].split() == ["system", "queries", "RCPnDCG(ties='mean')@5"]
+    lines = rcp_irx("evaluate", "demo.gains", *RUNS, "--per-query", "--tsv", cwd=demo).splitlines()
+    assert lines[0] == "system\tqid\tRCPnDCG@10\tRCPJudged@10"
+    assert len(lines) == 21
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere", "longest.run"], "nowhere does not exist: GAINS is a folder"),
+        (["demo.qrels", "longest.run"], "demo.qrels is a file"),
+        (["demo.gains", "nowhere.run"], "the run nowhere.run cannot be read"),
+        (["demo.gains", "demo.qrels"], "demo.qrels, line 1: a TREC run has 6 fields"),
+        (["demo.gains", "demo.gains"], "Is a directory"),
+        (["demo.gains", "longest.run", "./longest.run"], "two runs are called 'longest'"),
+        (["demo.gains", "longest.run", "-m", "AP"], "the measure 'AP' reads people's labels: give --qrels"),
+        (["demo.gains", "longest.run", "-m", "Nothing@10"], "none that ir_measures knows"),
+        (["demo.gains", "longest.run", "--qrels", "longest.run"], "longest.run, line 1: a TREC qrels has 4 fields"),
+        (["demo.gains", "longest.run", "--dataset", "x"], "no gains for dataset 'x'"),
+        (["demo.gains", "longest.run", "--qrels", "irds:no-such"], "ir_datasets has no dataset 'no-such'"),
+        (["demo.gains"], "Missing argument 'RUN...'"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(demo, arguments, said):
+    error = rcp_irx("evaluate", *arguments, cwd=demo, code=2)
+    assert said in error
+    assert error.count("\n") == 1 or "Usage" in error
+
+
+def test_other_collections_and_newer_gains_are_told(demo, tmp_path):
+    (tmp_path / "other.run").write_text("zzz Q0 a 1 1.0 t\n")
+    assert "share no query" in rcp_irx("evaluate", demo / "demo.gains", "other.run", cwd=tmp_path, code=2)
+    GainTable.load(demo / "demo.gains").save(tmp_path / "newer.gains")
+    metadata = tmp_path / "newer.gains" / "metadata.json"
+    held = json.loads(metadata.read_text())
+    version = next(name for name in held if "version" in name)
+    metadata.write_text(json.dumps({**held, version: 99}))
+    assert "99" in rcp_irx("evaluate", "newer.gains", demo / "longest.run", cwd=tmp_path, code=2)
+
+
+def test_the_help_of_each_command_has_an_example(demo):
+    listed = rcp_irx("--help", cwd=demo).split("Commands:")[1]
+    for command in [line.split()[0] for line in listed.strip().splitlines() if line.startswith("  ")]:
+        assert f"rcp-irx {command}" in rcp_irx(command, "--help", cwd=demo).split("Example")[1]
+    assert rcp_irx("--version", cwd=demo).startswith("rcp-irx ")

@@ -1,0 +1,59 @@
+"""rcp-irx export: exact in TSV and JSON lines; TREC qrels only of whole numbers, or scaled and said so."""
+
+from __future__ import annotations
+
+import json
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from ir_measures import nDCG
+
+from rcp_irx import GainTable, RCPnDCG
+from rcp_irx.trec import read_qrels, read_run
+from tests.cli.conftest import installed, rcp_irx
+
+
+def test_tsv_and_json_lines_are_exact(demo, tmp_path):
+    expected = GainTable.load(demo / "demo.gains").qrels()
+    rcp_irx("export", "demo.gains", "-o", tmp_path / "a.tsv", cwd=demo)
+    rcp_irx("export", "demo.gains", "-o", tmp_path / "a.jsonl", "--jsonl", cwd=demo)
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    for back in (
+        pd.read_csv(tmp_path / "a.tsv", sep="\t", dtype={"qid": str}, keep_default_na=False),
+        pd.DataFrame(rows),
+    ):
+        assert list(back.columns) == list(expected.columns)
+        np.testing.assert_array_equal(back["gain"].astype(float), expected["gain"])
+        assert back["docno"].tolist() == expected["docno"].tolist()
+
+
+def test_scaled_qrels_say_so_and_score_as_the_gains_up_to_rounding(demo, tmp_path):
+    installed("export", "demo.gains", "-o", tmp_path / "a.qrels", "--trec", "--scale", "100000", cwd=demo)
+    assert {line.split()[1] for line in (tmp_path / "a.qrels").read_text().splitlines()} == {"x100000"}
+    run = read_run(demo / "rare-words.run")[["qid", "docno", "score"]].rename(
+        columns={"qid": "query_id", "docno": "doc_id"}
+    )
+    scaled = read_qrels(tmp_path / "a.qrels").rename(
+        columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    )
+    joined = GainTable.load(demo / "demo.gains").qrels().rename(columns={"label": "relevance"})
+    ours = ir_measures.calc_aggregate([RCPnDCG @ 10], joined, run)[RCPnDCG @ 10]
+    assert ir_measures.calc_aggregate([nDCG @ 10], scaled, run)[nDCG @ 10] == pytest.approx(ours, abs=2e-5)
+
+
+def test_fractions_are_not_written_as_whole_numbers(demo, tmp_path):
+    target = tmp_path / "a.qrels"
+    said = rcp_irx("export", "demo.gains", "-o", target, "--trec", cwd=demo, code=2)
+    assert "whole numbers" in said
+    assert "--scale" in said
+    assert not target.exists()
+    rcp_irx("export", "demo.gains", "-o", target, "--trec", "--column", "label", "--qrels", "demo.qrels", cwd=demo)
+    labels = read_qrels(target)
+    assert set(labels["label"]) == {-1, 0, 1, 2, 3}
+    assert "no column of numbers" in rcp_irx(
+        "export", "demo.gains", "-o", target, "--trec", "--column", "docno", cwd=demo, code=2
+    )
+    assert "cannot be written" in rcp_irx("export", "demo.gains", "-o", tmp_path / "no" / "a", cwd=demo, code=2)
+    assert "--scale is for --trec" in rcp_irx("export", "demo.gains", "-o", target, "--scale", "9", cwd=demo, code=2)
