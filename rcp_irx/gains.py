@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from rcp_irx import tables
 from rcp_irx._version import __version__
-from rcp_irx.calibration import centre, count_gain, gain
-from rcp_irx.documents import flags, with_keys, with_labels
-from rcp_irx.errors import RCPError, counted, examples, warn
+from rcp_irx.documents import with_keys
+from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.storage import normal, read_folder, write_folder
+from rcp_irx.tables import CRITERION_COLUMNS, DOCUMENT_COLUMNS, KEYS, QUERY_COLUMNS, keys_of, named, with_columns
 
 if TYPE_CHECKING:
-    pass
+    from pathlib import Path
 
-KEYS = ["dataset", "qid", "docno"]
-DOCUMENT_COLUMNS = [*KEYS, "gain", "theta", "bt", "n", "pool_rank", "excluded"]
-QUERY_COLUMNS = ["dataset", "qid", "query", "tau", "alpha"]
-CRITERION_COLUMNS = ["id", "name", "question", "gamma", "beta"]
 PT_META = {"type": "rcp_gains", "format": "rcp_irx", "package_hint": "rcp-irx"}
 
 
@@ -52,22 +49,25 @@ class GainTable:
     documents : DataFrame
         One row per (dataset, qid, docno): `gain` (probability, Eq. 4), `theta` (ability, logit, Eq. 3), `bt` (Stage
         A score, logit, centred per query), `n` (Stage B placements), one pass count per criterion id, `pool_rank` (0
-        is the first), `excluded` (left out of every ranking and every ideal); other columns are kept.
+        is the first, NaN: not in the pool's order), `excluded` (left out of every ranking and every ideal); other
+        columns are kept. `theta`, `bt`, `n` and pass counts are finite, or NaN in every row: not released.
     queries : DataFrame
-        One row per (dataset, qid): `query`, `tau`, `alpha` (Eq. 2); other columns are kept.
+        One row per (dataset, qid): `query`, `tau`, `alpha` (Eq. 2; NaN: not released); other columns are kept.
     criteria : DataFrame
         One row per criterion: `id, name, question, gamma` (discrimination), `beta` (difficulty, logit).
     metadata : dict
         Provenance, as JSON values: judge, rubric, protocol, windows asked and failed, fit diagnostics. A `fit_id`
         (hash of the tables) is added where absent; a `name`, where present, is what bound measures print.
-
     outside : DataFrame, optional
         `qid, docno` (and `dataset`) of excluded documents that are in no pool: they leave rankings that hold them.
+    human_labels : DataFrame, optional
+        Qrels (`qid, docno, label`, and `dataset`) that came with the gains, also of documents without a gain: what
+        `qrels(table.human_labels)` joins. -1 is no label.
 
     Raises
     ------
     RCPError
-        Missing columns, repeated keys, gains outside [0, 1], documents of queries that are not in `queries`.
+        Missing columns, repeated keys, gains outside [0, 1], documents or labels of queries that are not in `queries`.
 
     Notes
     -----
@@ -92,41 +92,24 @@ class GainTable:
         criteria: pd.DataFrame,
         metadata: dict[str, Any] | None = None,
         outside: pd.DataFrame | None = None,
+        human_labels: pd.DataFrame | None = None,
     ):
-        documents = with_keys(_with(documents, DOCUMENT_COLUMNS, "documents"), ["qid", "docno"], "documents table")
-        queries = with_keys(_with(queries, QUERY_COLUMNS, "queries"), ["qid"], "queries table")
-        criteria = _with(criteria, CRITERION_COLUMNS, "criteria")
-        _with(documents, list(criteria["id"]), "documents")
+        documents = with_keys(
+            with_columns(documents, DOCUMENT_COLUMNS, "documents"), ["qid", "docno"], "documents table"
+        )
+        queries = with_keys(with_columns(queries, QUERY_COLUMNS, "queries"), ["qid"], "queries table")
+        criteria = with_columns(criteria, CRITERION_COLUMNS, "criteria")
+        with_columns(documents, list(criteria["id"]), "documents")
         self._documents, self._queries, self._criteria = normal(documents), normal(queries), normal(criteria)
-        self._check()
+        tables.check(self._documents, self._queries, self._criteria)
         outside = self._documents[KEYS].head(0) if outside is None else with_keys(outside, ["qid", "docno"], "outside")
         self._outside = normal(outside[KEYS].drop_duplicates().sort_values(KEYS))
+        labels = self._documents[KEYS].head(0).assign(label=0) if human_labels is None else human_labels
+        dataset = self._only_dataset("human labels", labels)
+        self._human_labels = normal(tables.checked_labels(labels, dataset, self._queries))
         self.metadata: dict[str, Any] = {"derived": "", "rcp_irx": __version__, **(metadata or {})}
         if "fit_id" not in self.metadata:
-            self.metadata["fit_id"] = _fit_id(self._documents, self._criteria, self.metadata)
-
-    def _check(self) -> None:
-        if self._documents["excluded"].dtype != bool and len(self._documents):
-            raise RCPError("column 'excluded' of the documents table must hold True or False")
-        for name in ["theta", "bt", "n", "pool_rank", *self._criteria["id"]]:
-            values = self._documents[name].to_numpy()
-            if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-                raise RCPError(f"column {name!r} of the documents table must hold finite numbers")
-        for frame, keys, what in [(self._documents, KEYS, "documents"), (self._queries, KEYS[:2], "queries")]:
-            repeated = frame[frame.duplicated(keys)]
-            if len(repeated):
-                raise RCPError(
-                    f"the {what} table repeats {examples(repeated[keys].itertuples(index=False, name=None))}"
-                )
-        values = self._documents["gain"].to_numpy(dtype=float)
-        wrong = self._documents[~((values >= 0) & (values <= 1))]
-        if len(wrong):
-            raise RCPError(
-                f"gains outside [0, 1] (or NaN) for {examples(wrong[KEYS].itertuples(index=False, name=None))}"
-            )
-        orphans = set(_keys(self._documents, 2)) - set(_keys(self._queries, 2))
-        if orphans:
-            raise RCPError(f"the queries table lacks {examples(orphans)}, which the documents table holds")
+            self.metadata["fit_id"] = tables.fit_id(self._documents, self._criteria, self.metadata)
 
     @property
     def documents(self) -> pd.DataFrame:
@@ -144,17 +127,28 @@ class GainTable:
         return self._criteria.copy()
 
     @property
+    def human_labels(self) -> pd.DataFrame:
+        """The labels that came with the gains, `dataset, qid, docno, label`; `table.qrels(table.human_labels)`."""
+        return self._human_labels.copy()
+
+    @property
+    def excluded_outside(self) -> pd.DataFrame:
+        """The excluded documents that are in no pool: `dataset, qid, docno`."""
+        return self._outside.copy()
+
+    @property
     def scored(self) -> pd.DataFrame:
         """What evaluation reads: `dataset, qid, docno`, the gains, `excluded, pool_rank`.
 
-        The gains are `gain` (Eq. 4), `count_gain` (Eq. 5), `weighted_count_gain` (Prop. I.3) and `raw_bt_gain` (B.1).
+        The gains are `gain` (Eq. 4), `count_gain` (Eq. 5), `weighted_count_gain` (Prop. I.3) and `raw_bt_gain` (B.1);
+        those made of Stage A scores or pass counts that were not released are absent.
         Excluded documents that are in no pool follow, with NaN for gains and pool rank.
         """
         return self._scored.copy()
 
     @cached_property
     def _scored(self) -> pd.DataFrame:
-        rows = self._documents[KEYS].assign(**self._gain_columns())
+        rows = self._documents[KEYS].assign(**tables.gain_columns(self._documents, self._criteria))
         return pd.concat([rows, self._outside.assign(excluded=True)], ignore_index=True) if len(self._outside) else rows
 
     def scored_of(self, qids: Iterable[str]) -> pd.DataFrame:
@@ -187,7 +181,7 @@ class GainTable:
 
     @property
     def passes(self) -> np.ndarray:
-        """Pass counts, (documents, criteria)."""
+        """Pass counts, (documents, criteria); NaN where they were not released."""
         return self._documents[list(self._criteria["id"])].to_numpy(dtype=float)
 
     def __len__(self) -> int:
@@ -202,6 +196,7 @@ class GainTable:
             and self._queries.equals(other._queries)
             and self._criteria.equals(other._criteria)
             and self._outside.equals(other._outside)
+            and self._human_labels.equals(other._human_labels)
         )
 
     def __hash__(self) -> int:
@@ -234,9 +229,9 @@ class GainTable:
     def topics(self, topics: pd.DataFrame) -> pd.DataFrame:
         """The rows of `topics` (`qid` and, where the table holds several datasets, `dataset`) that have gains."""
         keyed = with_keys(topics, ["qid"], "topics frame", self._only_dataset("topics", topics))
-        known = pd.Series(_keys(keyed, 2)).isin(_keys(self._queries, 2)).to_numpy()
+        known = tables.known(keyed, self._queries).to_numpy()
         if len(topics) and not known.any():
-            raise RCPError(f"no topic has gains: topics are {_named(keyed)}, gains for {_named(self._queries)}")
+            raise RCPError(f"no topic has gains: topics are {named(keyed)}, gains for {named(self._queries)}")
         return topics[known]
 
     def exclude(self, frame: pd.DataFrame) -> GainTable:
@@ -248,17 +243,17 @@ class GainTable:
         keyed = with_keys(
             frame, ["qid", "docno"], "frame of excluded documents", self._only_dataset("excluded documents", frame)
         )
-        known = keyed[pd.Series(_keys(keyed, 2), index=keyed.index).isin(_keys(self._queries, 2))]
+        known = keyed[tables.known(keyed, self._queries)]
         if len(frame) and known.empty:
             warn(f"none of the {len(frame)} excluded documents is of a query with gains")
-        wanted = set(_keys(known, 3))
-        pooled = _keys(self._documents, 3)
+        wanted = set(keys_of(known, 3))
+        pooled = keys_of(self._documents, 3)
         already = {key for key, out in zip(pooled, self._documents["excluded"], strict=True) if out}
-        new = wanted - already - set(_keys(self._outside, 3))
+        new = wanted - already - set(keys_of(self._outside, 3))
         if not new:
             return self
         documents = self._documents.assign(excluded=[key in new or key in already for key in pooled])
-        outside = pd.DataFrame([*_keys(self._outside, 3), *sorted(new - set(pooled))], columns=KEYS)
+        outside = pd.DataFrame([*keys_of(self._outside, 3), *sorted(new - set(pooled))], columns=KEYS)
         digest = hashlib.sha256(json.dumps(sorted(new)).encode()).hexdigest()
         return self._derive(documents, self._queries, outside, f"-excluded:{digest[:6]}")
 
@@ -270,19 +265,20 @@ class GainTable:
         labels : DataFrame, optional
             Qrels (`qid, docno, label`) to join: a pool document without a label gets -1 (TREC's unjudged), a labelled
             document outside the pool keeps NaN gains. Without it, the label is the number of criteria whose difficulty
-            lies at or below the document's ability.
+            lies at or below the document's ability, also where the table holds `human_labels`.
 
         Returns
         -------
         DataFrame
             `qid, docno, label, gain, count_gain` (Eq. 5), `weighted_count_gain` (Prop. I.3), `raw_bt_gain` (B.1),
-            `excluded, pool_rank` (NaN outside the pool), and `dataset` where the table holds several.
+            `excluded, pool_rank` (NaN outside the pool), and `dataset` where the table holds several. Gains made of
+            what was not released are absent, as in `scored`.
 
         Raises
         ------
         RCPError
             If a query id occurs in two datasets of the table (`select` one first); if labels are not whole numbers
-            or disagree.
+            or disagree; without labels, if the abilities were not released.
         """
         several = len(self.datasets) > 1
         shared = self._queries["qid"][self._queries["qid"].duplicated()]
@@ -290,52 +286,13 @@ class GainTable:
             raise RCPError(f"query ids occur in two datasets: {examples(shared)}; use .select(dataset).qrels(...)")
         frame = self._scored.head(len(self)).copy()
         if labels is None:
-            difficulty = self._criteria["beta"].to_numpy(dtype=float)
-            level = (difficulty <= self._documents["theta"].to_numpy(dtype=float)[:, None]).sum(axis=1)
-            frame.insert(3, "label", level.astype(np.int64))
+            frame.insert(3, "label", tables.levels(self._documents, self._criteria))
             if len(self._outside):
                 frame = pd.concat([frame, self._outside.assign(label=-1, excluded=True)], ignore_index=True)
         else:
-            frame = self._joined(frame, labels)
+            dataset = self._only_dataset("labels", labels)
+            frame = tables.joined(frame, labels, self._outside, self._queries, dataset)
         return (frame if several else frame.drop(columns="dataset")).reset_index(drop=True)
-
-    def _gain_columns(self) -> dict[str, np.ndarray]:
-        table, criteria = self._documents, self._criteria
-        gamma, beta = criteria["gamma"].to_numpy(dtype=float), criteria["beta"].to_numpy(dtype=float)
-        codes = pd.factorize(pd.MultiIndex.from_frame(table[KEYS[:2]]))[0]
-        placements = table["n"].to_numpy(dtype=float)
-        return {
-            "gain": table["gain"].to_numpy(dtype=float),
-            "count_gain": count_gain(self.passes, placements),
-            "weighted_count_gain": count_gain(self.passes, placements, gamma),
-            "raw_bt_gain": gain(centre(table["bt"].to_numpy(dtype=float), codes), gamma, beta),
-            "excluded": table["excluded"].to_numpy(dtype=bool),
-            "pool_rank": table["pool_rank"].to_numpy(dtype=np.int64),
-        }
-
-    def _joined(self, frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-        """The outer join of gains and labels, over the queries that have gains."""
-        dataset = self._only_dataset("labels", labels)
-        keyed = with_keys(labels, ["qid", "docno"], "labels frame", dataset)
-        marked = set(_keys(keyed[flags(keyed, "excluded", "labels frame")], 3))
-        labels = with_labels(labels, "labels frame", dataset)
-        known = pd.Series(_keys(labels, 2), index=labels.index).isin(_keys(self._queries, 2))
-        if len(labels) and not known.any():
-            raise RCPError(
-                f"labels and gains share no query: labels are for {_named(labels)}, gains for {_named(self._queries)}"
-            )
-        if not known.all():
-            left = labels["qid"][~known]
-            number = counted(left.nunique(), "label query has", "label queries have")
-            warn(f"{number} no gains, left out: {examples(left)}")
-        joined = frame.merge(labels[known], on=KEYS, how="outer", sort=False)
-        joined = joined.merge(self._outside, on=KEYS, how="outer", sort=False)
-        joined["label"] = joined["label"].fillna(-1).astype(np.int64)
-        out = marked | set(_keys(self._outside, 3))
-        joined["excluded"] = joined["excluded"].eq(True) | pd.Series(
-            [key in out for key in _keys(joined, 3)], dtype=bool
-        )
-        return joined[[*KEYS, "label", *frame.columns[3:]]]
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the table as a folder of JSON lines, at full float64 precision; `pt.Artifact.load` opens it too.
@@ -346,13 +303,66 @@ class GainTable:
             if GainTable.load(folder) == self:
                 return
             raise RCPError(f"{os.fspath(folder)} holds other gains; give overwrite=True to replace them")
-        tables = {
+        frames = {
             "documents": self._documents,
             "queries": self._queries,
             "criteria": self._criteria,
             "excluded_outside": self._outside,
         }
-        write_folder(folder, tables, self.metadata, {"pt_meta.json": PT_META}, overwrite)
+        if len(self._human_labels):
+            frames["human_labels"] = self._human_labels
+        write_folder(folder, frames, self.metadata, {"pt_meta.json": PT_META}, overwrite)
+
+    @classmethod
+    def from_released(
+        cls,
+        source: str | os.PathLike[str],
+        subset: str = "default",
+        *,
+        dataset: str | None = None,
+        split: str | None = None,
+        revision: str | None = None,
+        item_parameters: str | None = None,
+        api: Any = None,
+    ) -> GainTable:
+        """The gains of one subset of a released dataset: a folder, or `owner/name` on the Hugging Face Hub.
+
+        A document without an ability has no gain; labels are in `human_labels`. What was not released (Stage A scores,
+        pass counts) is NaN; a dataset that `to_released` wrote gives the table that was written. Parameters, errors and
+        warnings stand in `rcp_irx.released.reading.read_released`. Needs the extra `hub`.
+        """
+        from rcp_irx.released.reading import read_released  # pyarrow loads only when asked for
+
+        return read_released(
+            source,
+            subset,
+            dataset=dataset,
+            split=split,
+            revision=revision,
+            item_parameters=item_parameters,
+            api=api,
+        )
+
+    def to_released(self, folder: str | os.PathLike[str], subset: str | None = None, **options: Any) -> Path:
+        """Write the gains as a dataset in mteb's layout, with a card; `from_released` reads them back equal.
+
+        Options (`split, corpus, human_labels, licence`) and errors stand in `rcp_irx.released.writing.write_released`.
+        The card says what the metadata hold; the judge's revision is `metadata["judge_revision"]`. Needs the extra
+        `hub`.
+        """
+        from rcp_irx.released.writing import write_released
+
+        return write_released(self, folder, subset, **options)
+
+    def to_hf(self, repo_id: str, subset: str | None = None, **options: Any) -> Any:
+        """Upload what `to_released` writes to a dataset repository on the Hugging Face Hub.
+
+        Options are those of `to_released` and of `rcp_irx.released.writing.upload_released` (`private, revision,
+        overwrite, api`). `GainArtifact.to_hf` is another thing: it uploads a saved folder as PyTerrier's artifacts do.
+        """
+        from rcp_irx.released.writing import upload_released
+
+        return upload_released(self, repo_id, subset, **options)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> GainTable:
@@ -363,17 +373,18 @@ class GainTable:
         RCPError
             If the folder is absent, damaged, of a newer version, or holds something else.
         """
-        tables, metadata = read_folder(folder)
-        absent = {"documents", "queries", "criteria", "excluded_outside"} - set(tables)
+        frames, metadata = read_folder(folder)
+        names = ["documents", "queries", "criteria", "excluded_outside"]
+        absent = set(names) - set(frames)
         if absent:
             raise RCPError(f"{os.fspath(folder)} holds no table {examples(absent)}")
-        return cls(tables["documents"], tables["queries"], tables["criteria"], metadata, tables["excluded_outside"])
+        documents, queries, criteria, outside = (frames[name] for name in names)
+        return cls(documents, queries, criteria, metadata, outside, frames.get("human_labels"))
 
     def _derive(self, documents: pd.DataFrame, queries: pd.DataFrame, outside: pd.DataFrame, what: str) -> GainTable:
         metadata = {**self.metadata, "derived": self.metadata["derived"] + what}
-        return GainTable(
-            documents.reset_index(drop=True), queries.reset_index(drop=True), self._criteria, metadata, outside
-        )
+        labels = self._human_labels[self._human_labels["dataset"].isin(queries["dataset"])]
+        return GainTable(documents, queries, self._criteria, metadata, outside, labels)
 
     def _only_dataset(self, what: str, frame: pd.DataFrame) -> str:
         """The dataset that rows without a `dataset` column belong to."""
@@ -384,29 +395,3 @@ class GainTable:
         raise RCPError(
             f"the table holds the datasets {examples(self.datasets)}: give {what} a 'dataset' column, or .select one"
         )
-
-
-def _with(frame: pd.DataFrame, columns: list[str], what: str) -> pd.DataFrame:
-    absent = [column for column in columns if column not in frame.columns]
-    if absent:
-        raise RCPError(f"the {what} table has no column {examples(absent)} (it has {list(frame.columns)})")
-    return frame
-
-
-def _keys(frame: pd.DataFrame, depth: int) -> list[tuple[str, ...]]:
-    return list(frame[KEYS[:depth]].itertuples(index=False, name=None))
-
-
-def _named(frame: pd.DataFrame) -> str:
-    """Up to three queries for a message, with their datasets where these are named."""
-    keys = set(_keys(frame, 2))
-    return examples(qid for _, qid in keys) if {dataset for dataset, _ in keys} == {""} else examples(keys)
-
-
-def _fit_id(documents: pd.DataFrame, criteria: pd.DataFrame, metadata: dict[str, Any]) -> str:
-    """A hash of what was estimated and from what, the same for any order of rows."""
-    digest = hashlib.sha256(json.dumps([metadata.get("judge"), criteria.values.tolist()]).encode())
-    columns = [*KEYS, "theta", "bt", "n", *criteria["id"]]
-    for row in sorted(documents[columns].astype(object).itertuples(index=False, name=None)):
-        digest.update(json.dumps(row).encode())
-    return digest.hexdigest()[:12]

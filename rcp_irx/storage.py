@@ -15,6 +15,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +69,7 @@ def write_folder(
         raise RCPError(f"{target} exists; give overwrite=True to replace it")
     if target.exists() and not empty and not (target / INDEX).is_file():
         raise RCPError(f"{target} exists and is no gain folder (it has no {INDEX}); choose another place")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        part.chmod(0o777 & ~_umask())
+    with whole_folder(target) as part:
         index: dict[str, Any] = {"version": VERSION, "metadata": metadata, "tables": {}}
         for name, frame in tables.items():
             kinds = {column: _KINDS.get(frame[column].dtype.kind, "text") for column in frame.columns}
@@ -80,12 +79,31 @@ def write_folder(
             index["tables"][name] = {"rows": len(frame), "columns": list(kinds.items()), "sha256": sha256}
         for file, value in {**extra, INDEX: index}.items():
             (part / file).write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    return target
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A folder to write into, which takes the target's place once the block has ended, and is gone if it failed.
+
+    Raises
+    ------
+    RCPError
+        If the place cannot be written to.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise RCPError(f"{target} cannot be written: {error}") from error
+    try:
+        part.chmod(0o777 & ~_umask())
+        yield part
         if target.exists():
             shutil.rmtree(target)
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return target
 
 
 def read_folder(folder: str | os.PathLike[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:

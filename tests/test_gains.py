@@ -257,7 +257,7 @@ def test_several_datasets_need_a_dataset_column_in_frames():
         (lambda d: pd.concat([d, d]), "the documents table repeats"),
         (lambda d: d.assign(excluded=np.nan), "'excluded' .* True or False"),
         (lambda d: d.assign(excluded="False"), "'excluded' .* True or False"),
-        (lambda d: d.assign(pool_rank=np.nan), "'pool_rank' .* finite numbers"),
+        (lambda d: d.assign(pool_rank=np.inf), "'pool_rank' .* finite numbers"),
         (lambda d: d.assign(theta=np.inf), "'theta' .* finite numbers"),
         (lambda d: d.assign(qid="q3"), "repeats|queries table lacks"),
         (lambda d: d.assign(docno=[None, *d["docno"][1:]]), "column 'docno' of the documents table has no id"),

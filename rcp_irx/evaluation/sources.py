@@ -54,6 +54,11 @@ def pools_of(
     else:
         by_id_alone(table.queries, "gain table", "bind one: table.select(dataset)")
         source, marked = table.scored_of(qids).drop(columns="dataset"), _marked(qrels)
+        if column not in source.columns:
+            raise RCPError(
+                f"gains {table.label!r} have no {column!r}: the scores or pass counts that it is made of were not"
+                " released; RCPnDCG reads 'gain'"
+            )
     pools = read_pools(source, marked, column=column, ignore_identical_ids=ignore_identical_ids)
     _refuse_queries_without_gains(pools, qids, table)
     above = np.flatnonzero(pools.gain > 1)[:3]
