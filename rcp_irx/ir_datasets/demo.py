@@ -1,8 +1,4 @@
-"""Registers `rcp-irx/demo` with ir_datasets when it is imported; the collection itself is in rcp_irx.demo.
-
-    >>> import ir_datasets, rcp_irx.ir_datasets
-    >>> ir_datasets.load("rcp-irx/demo").docs_count()
-    165
+"""`rcp-irx/demo`: the demo collection of rcp_irx.demo as an ir_datasets dataset.
 
 Nothing is downloaded, and no file is written: the documents are looked up in memory.
 """
@@ -13,21 +9,15 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from rcp_irx import demo
-from rcp_irx.errors import MissingExtra, RCPError
-
-try:
-    import ir_datasets
-except ModuleNotFoundError as error:
-    if error.name != "ir_datasets":
-        raise
-    raise MissingExtra("ir_datasets", "ir_datasets") from error
-
+import ir_datasets
 from ir_datasets.formats import BaseDocs, GenericDoc, TrecQrels, TsvQueries
 from ir_datasets.indices.base import Docstore
 from ir_datasets.util.docs.lazy import LazyDocsIter
 from ir_datasets.util.fileio import PackageDataFile
 from ir_datasets.util.metadata import MetadataComponent, MetadataProvider
+
+from rcp_irx import demo
+from rcp_irx.errors import RCPError
 
 DEMO = "rcp-irx/demo"
 
@@ -77,14 +67,10 @@ class DemoDocumentation:
         return {"pretty_name": "rcp-irx demo", "desc": f"<p>{demo.__doc__}</p>"}
 
 
-def _bundled(name: str) -> PackageDataFile:
-    return PackageDataFile(name, package="rcp_irx.demo")
-
-
-def _metadata() -> dict[str, Any]:
-    dataset = ir_datasets.load(DEMO)
-    kinds = ("docs", "queries", "qrels")
-    return {DEMO: {kind: getattr(dataset, f"{kind}_calc_metadata")(verbose=False) for kind in kinds}}
+def register_demo() -> None:
+    """Register the demo collection, unless that was done before."""
+    if DEMO not in ir_datasets.registry:
+        ir_datasets.registry.register(DEMO, _dataset())
 
 
 def _dataset() -> ir_datasets.Dataset:
@@ -94,5 +80,11 @@ def _dataset() -> ir_datasets.Dataset:
     return ir_datasets.Dataset(metadata, *parts)
 
 
-if DEMO not in ir_datasets.registry:
-    ir_datasets.registry.register(DEMO, _dataset())
+def _bundled(name: str) -> PackageDataFile:
+    return PackageDataFile(name, package="rcp_irx.demo")
+
+
+def _metadata() -> dict[str, Any]:
+    dataset = ir_datasets.load(DEMO)
+    kinds = ("docs", "queries", "qrels")
+    return {DEMO: {kind: getattr(dataset, f"{kind}_calc_metadata")(verbose=False) for kind in kinds}}

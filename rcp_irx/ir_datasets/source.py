@@ -1,0 +1,201 @@
+"""The gains and the base dataset behind a registered dataset: its queries, its qrels, its pool, as lists.
+
+How ir_datasets is given them is for `registered`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import ir_datasets
+import pandas as pd
+from ir_datasets.formats import GenericQuery, GenericScoredDoc
+
+from rcp_irx.errors import RCPError, counted, examples, warn
+from rcp_irx.gains import GainTable
+
+
+class GainQrel(NamedTuple):
+    """A qrel with its gain (probability, NaN outside the pool) and ability `theta` (logit)."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    gain: float
+    theta: float
+
+
+class GainQrelWithExclusion(NamedTuple):
+    """The same for gains that exclude documents, which leave every ranking and every ideal."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    gain: float
+    theta: float
+    excluded: bool
+
+
+def find(dataset: Any) -> ir_datasets.Dataset:
+    """The ir_datasets dataset of an id (also "irds:..."), of a PyTerrier dataset of it, or the dataset itself.
+
+    Raises
+    ------
+    RCPError
+        If there is none.
+    """
+    if isinstance(dataset, str):
+        name = dataset.removeprefix("irds:")
+        try:
+            return ir_datasets.load(name)
+        except KeyError:
+            near = difflib.get_close_matches(name, list(ir_datasets.registry))
+            hint = f"; near it: {examples(near)}" if near else ""
+            raise RCPError(f"ir_datasets has no dataset {name!r}{hint}") from None
+    found = dataset.irds_ref() if hasattr(dataset, "irds_ref") else dataset
+    if not isinstance(found, ir_datasets.Dataset):
+        raise RCPError(f"a dataset is an id of ir_datasets or one of its datasets, not {type(dataset).__name__}")
+    return found
+
+
+def name_of(dataset: ir_datasets.Dataset) -> str:
+    """The dataset's id, for messages."""
+    return repr(dataset.dataset_id()) if hasattr(dataset, "dataset_id") else "the given dataset"
+
+
+class Source:
+    """The gains and the base dataset of one registered dataset, each read when it is first needed.
+
+    Parameters
+    ----------
+    load : callable
+        Gives the table.
+    base : ir_datasets.Dataset, optional
+    origin : tuple of str, optional
+        Where the table is read from; sources of the same origin are the same without being read.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        load: Callable[[], GainTable],
+        base: ir_datasets.Dataset | None,
+        origin: tuple[str, ...] | None = None,
+    ):
+        if not isinstance(id, str) or not id or id != "".join(id.split()):
+            raise RCPError(f"the id of a dataset is text without spaces, such as 'rcp-irx/my-gains', not {id!r}")
+        self.id, self.base, self.origin, self._load = id, base, origin, load
+        self._queries: list[Any] | None = None
+        self._qrels: list[Any] | None = None
+
+    def is_same_as(self, other: Source) -> bool:
+        """Whether both hold the same gains over the same base."""
+        if self.base is not other.base:
+            return False
+        return (self.origin is not None and self.origin == other.origin) or self.table == other.table
+
+    def __str__(self) -> str:
+        where = f"from {', '.join(self.origin)}" if self.origin else repr(self.table.label)
+        return f"gains {where} and {'no base' if self.base is None else 'base ' + name_of(self.base)}"
+
+    @cached_property
+    def table(self) -> GainTable:
+        table = self._load()
+        if len(table.datasets) > 1:
+            raise RCPError(
+                f"the gains hold the datasets {examples(table.datasets)}: register one at a time, gains.select(dataset)"
+            )
+        if not table.datasets:
+            raise RCPError(f"the gains for {self.id!r} hold no query")
+        return table
+
+    @property
+    def queries(self) -> list[Any]:
+        """The queries that have gains, in the base's order."""
+        if self._queries is None:
+            self._queries = self._read_queries()
+        return self._queries
+
+    def _read_queries(self) -> list[Any]:
+        known = self.table.queries
+        if self.base is None or not self.base.has_queries():
+            empty = known["qid"][known["query"].isna() | known["query"].eq("")]
+            if len(empty):
+                raise RCPError(
+                    f"the gains hold no text of query {examples(empty)}: give register a base that has queries"
+                )
+            return [GenericQuery(qid, text) for qid, text in zip(known["qid"], known["query"], strict=True)]
+        judged = set(known["qid"])
+        given = list(self.base.queries_iter())
+        kept = [query for query in given if query.query_id in judged]
+        absent = judged - {query.query_id for query in kept}
+        name = name_of(self.base)
+        if not kept:
+            raise RCPError(
+                f"{name} and the gains share no query: its queries are {examples(query.query_id for query in given)}, "
+                f"the gains' {examples(judged)}"
+            )
+        if absent:
+            raise RCPError(
+                f"{name} lacks {len(absent)} of the {len(judged)} queries that have gains: {examples(absent)}; "
+                "give the base that was judged"
+            )
+        if len(kept) < len(given):
+            left = [query.query_id for query in given if query.query_id not in judged]
+            number = counted(len(left), "query", "queries")
+            warn(f"{number} of {name} without gains left out of {self.id!r}: {examples(left)}")
+        return kept
+
+    @property
+    def qrels(self) -> list[Any]:
+        """Labels and gains, as `GainTable.qrels` joins them, with the abilities."""
+        if self._qrels is None:
+            self._qrels = self._read_qrels()
+        return self._qrels
+
+    def _read_qrels(self) -> list[Any]:
+        frame = self.table.qrels(self._labels()).drop(columns="dataset", errors="ignore")
+        theta = self.table.documents[["qid", "docno", "theta"]]
+        frame = frame.merge(theta, on=["qid", "docno"], how="left", sort=False)
+        columns = ["qid", "docno", "label", "gain", "theta"]
+        if frame["excluded"].any():
+            return [GainQrelWithExclusion(*row) for row in _rows(frame[[*columns, "excluded"]])]
+        return [GainQrel(*row) for row in _rows(frame[columns])]
+
+    def _labels(self) -> pd.DataFrame | None:
+        if not self.has_labels:
+            own = self.table.human_labels
+            return own if len(own) else None
+        assert self.base is not None
+        fields = self.base.qrels_cls()._fields
+        if "relevance" not in fields:
+            raise RCPError(f"the qrels of {name_of(self.base)} have no 'relevance' (they have {list(fields)})")
+        rows = [(qrel.query_id, qrel.doc_id, qrel.relevance) for qrel in self.base.qrels_iter()]
+        judged = set(self.table.queries["qid"])
+        known = [row for row in rows if row[0] in judged]  # the queries that are left out were named before
+        return pd.DataFrame(known or rows, columns=["qid", "docno", "label"])
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the base has qrels."""
+        return self.base is not None and self.base.has_qrels()
+
+    @cached_property
+    def pool(self) -> list[GenericScoredDoc]:
+        """The judged pool of every query, in the order of the queries and of the pool.
+
+        Documents that have gains but no pool rank follow by their ids.
+        """
+        place = {query.query_id: number for number, query in enumerate(self.queries)}
+        rows = self.table.documents[["qid", "docno", "pool_rank"]]
+        rows = rows.assign(place=rows["qid"].map(place)).sort_values(["place", "pool_rank", "docno"], kind="stable")
+        rows = rows.assign(score=0.0 - rows.groupby("qid").cumcount())
+        return [GenericScoredDoc(*row) for row in _rows(rows[["qid", "docno", "score"]])]
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """The rows with Python's own values."""
+    return zip(*(frame[column].tolist() for column in frame.columns), strict=True)
