@@ -20,7 +20,7 @@ from rcp_irx.evaluation.coverage import warn_of_no_overlap
 from rcp_irx.evaluation.inputs import Pools, Run, read_pools, read_run
 from rcp_irx.evaluation.options import options
 from rcp_irx.evaluation.ranking import Ranked, ranked
-from rcp_irx.gains import GainTable
+from rcp_irx.gains import KEYS, GainTable
 from rcp_irx.trec import read_run as read_trec_run
 
 Runs: TypeAlias = Mapping[str, "pd.DataFrame | str | os.PathLike[str]"]
@@ -39,7 +39,7 @@ class Results:
     Attributes
     ----------
     scores : dict of str to DataFrame
-        For "RCPnDCG", "CountnDCG" and, with labels, "nDCG" (linear gain, labels below 0 as 0): one row per (dataset,
+        For "RCPnDCG", "CountnDCG" (where the table has pass counts) and, with labels, "nDCG" (linear gain, labels below 0 as 0): one row per (dataset,
         qid), sorted, one column per system.
     coverage : DataFrame
         The share of the first k documents that has a gain, likewise; NaN where a system ranks nothing.
@@ -161,10 +161,12 @@ def _pools(gains: GainTable, qrels: pd.DataFrame | None) -> Iterator[tuple[str, 
     """The pools of each measure; all have the same queries."""
     rows, labels = (gains.scored, None) if qrels is None else common_queries(gains, qrels)
     for measure, column in GAINS.items():
-        yield measure, read_pools(rows, column=column)
+        if column in rows.columns:
+            yield measure, read_pools(rows, column=column)
     if labels is not None:
-        out = rows.loc[rows["excluded"], ["dataset", "qid", "docno"]]
+        out = rows.loc[rows["excluded"], KEYS]
         labels = labels.assign(gain=labels["label"].clip(lower=0).astype(np.float64))
+        labels = labels.merge(rows[[*KEYS, "pool_rank"]], on=KEYS, how="left")
         yield QREL, read_pools(labels, out)
 
 

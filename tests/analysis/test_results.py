@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 
 import ir_measures
+import numpy as np
 import pandas as pd
 import pytest
 from ir_measures import nDCG
 
-from rcp_irx import CountnDCG, RCPError, RCPnDCG, RCPWarning
+from rcp_irx import CountnDCG, GainTable, RCPError, RCPnDCG, RCPWarning
 from rcp_irx.analysis.results import read_runs, score_runs
 from rcp_irx.demo import results as demo
 
@@ -73,3 +74,13 @@ def test_bad_runs_are_named():
         score_runs(runs, gains, demo.qrels().assign(qid="other"))
     with pytest.warns(RCPWarning, match=r"no ranked document.*same collection"):
         score_runs({"x": one.assign(docno="z" + one.docno)}, gains)
+
+
+def test_ties_in_pool_order_serve_labels_too_and_released_tables_have_no_count():
+    gains, runs, labels = demo.gains(), demo.runs(), demo.qrels()
+    tied = {"tied": next(iter(runs.values())).assign(score=1.0)}
+    found = score_runs(tied, gains, labels, ties="pool").scores["nDCG"]["tied"]
+    assert not found.equals(score_runs(tied, gains, labels, ties="docno").scores["nDCG"]["tied"])
+    bare = GainTable(gains.documents.assign(bt=np.nan, n=np.nan, **dict.fromkeys(gains.criteria["id"], np.nan)),
+                     gains.queries, gains.criteria, gains.metadata)  # fmt: skip
+    assert set(score_runs(runs, bare, labels).scores) == {"RCPnDCG", "nDCG"}
