@@ -39,8 +39,8 @@ class Results:
     Attributes
     ----------
     scores : dict of str to DataFrame
-        For "RCPnDCG", "CountnDCG" (where the table has pass counts) and, with labels, "nDCG" (linear gain, labels below 0 as 0): one row per (dataset,
-        qid), sorted, one column per system.
+        For "RCPnDCG", "CountnDCG" (where the table has pass counts) and, with labels, "nDCG" (linear gain, labels below
+        0 as 0): one row per (dataset, qid), sorted, one column per system.
     coverage : DataFrame
         The share of the first k documents that has a gain, likewise; NaN where a system ranks nothing.
     k : int
