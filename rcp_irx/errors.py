@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-PASSED_OVER = {"rcp_irx", "ir_datasets", "ir_measures", "mteb", "pyterrier", "ranx"}
+PASSED_OVER = {"rcp_irx", "contextlib", "ir_datasets", "ir_measures", "mteb", "pyterrier", "ranx"}
 """Packages whose lines no warning points at: the user's own line is what tells where it comes from."""
 
 

@@ -12,12 +12,13 @@ _HOMES = {
     "explain": "queries",
     "disputed": "queries",
     "diagnose": "diagnosis",
-    "transfer": "transfer",
-    "rubric_subsets": "transfer",
+    "transfer": "transferring",
+    "rubric_subsets": "transferring",
+    "with_gain": "gain_shapes",
     "judge_noise": "noise",
     "replay_budget": "budgets",
     "compare_labels": "labels",
-    "agreement": "agreement",
+    "agreement": "agreeing",
     "reliability": "annotators",
 }
 

@@ -175,6 +175,10 @@ def minimise(posterior: Posterior, max_steps: int = 200) -> tuple[FloatArray, Po
     return point, here, max_steps
 
 
+LONGEST_STEP = 2.0
+"""A query's t moves no farther in a step: far below 0 its scale is all but 0, and nothing would bring it back."""
+
+
 class _Solved(NamedTuple):
     """The Hessian's inverse query blocks, those times the border, and the criteria's Schur complement."""
 
@@ -209,6 +213,7 @@ def _damped_step(blocks: Blocks, gradient: FloatArray, damping: float) -> FloatA
     by_query, by_criterion = gradient[: 2 * queries].reshape(2, queries).T, gradient[2 * queries :]
     criterion_step = np.linalg.solve(solved.complement, np.einsum("jak,ja->k", solved.border, by_query) - by_criterion)
     query_step = -np.einsum("jab,jb->ja", solved.inverse, by_query) - solved.border @ criterion_step
+    query_step *= np.minimum(1.0, LONGEST_STEP / np.maximum(np.abs(query_step[:, :1]), LONGEST_STEP))
     return np.concatenate([query_step.T.ravel(), criterion_step])
 
 

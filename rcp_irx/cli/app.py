@@ -14,6 +14,11 @@ _HOMES = {
     "estimate": "judging",
     "fit": "judging",
     "evaluate": "evaluating",
+    "compare": "analysing",
+    "diagnose": "analysing",
+    "explain": "analysing",
+    "report": "publishing",
+    "describe": "publishing",
     "export": "publishing",
     "demo": "demonstrating",
 }

@@ -1,4 +1,4 @@
-"""rcp-irx evaluate, compare, diagnose, explain: what runs are worth, which is better, and how far to trust it."""
+"""rcp-irx evaluate: what runs are worth under gains, and under people's labels."""
 
 from __future__ import annotations
 

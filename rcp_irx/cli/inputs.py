@@ -90,6 +90,28 @@ def labels_of(name: str | None) -> pd.DataFrame | None:
     return pd.DataFrame(rows, columns=["qid", "docno", "label"]).drop_duplicates(ignore_index=True)
 
 
+def grades_of(name: str | None) -> pd.DataFrame | None:
+    """People's grades `qid, docno, grade` and perhaps `annotator`: TREC qrels, or TSV with these names first."""
+    from rcp_irx.files import lines, text_of
+
+    if name is None:
+        return None
+    rows = [(number, text_of(line, name, number).split("\t")) for number, line in lines(name, "file of grades")]
+    columns = rows[0][1]
+    if not {"qid", "docno", "grade"} <= set(columns):
+        labels = labels_of(name)
+        return None if labels is None else labels.rename(columns={"label": "grade"})
+    wrong = [number for number, row in rows if len(row) != len(columns)]
+    if wrong:
+        raise RCPError(f"{name}, line {wrong[0]}: {len(columns)} fields are expected ({', '.join(columns)})")
+    frame = pd.DataFrame([row for _, row in rows[1:]], columns=columns, dtype=object)
+    grades = pd.to_numeric(frame["grade"], errors="coerce")
+    if grades.isna().any():
+        first = int(grades.isna().to_numpy().argmax())
+        raise RCPError(f"{name}, line {rows[first + 1][0]}: a grade must be a number, not {frame['grade'][first]!r}")
+    return frame.assign(grade=grades.astype(float))
+
+
 def topics_of(name: str) -> pd.DataFrame:
     """Topics `qid, query` and their other texts: TSV or JSON lines, or the queries of irds:ID."""
     from rcp_irx.texts import read_topics

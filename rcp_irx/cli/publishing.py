@@ -3,16 +3,115 @@
 from __future__ import annotations
 
 import json
+import os
 
 import click
 import numpy as np
 import pandas as pd
 
 from rcp_irx.cli.evaluating import dataset_option
-from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option
+from rcp_irx.cli.inputs import (
+    documents_of,
+    gains_argument,
+    gains_of,
+    grades_of,
+    json_option,
+    labels_of,
+    qrels_option,
+    runs_of,
+)
 from rcp_irx.cli.output import plain, show
 from rcp_irx.errors import RCPError
 from rcp_irx.files import write
+
+
+@click.command()
+@gains_argument
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@qrels_option
+@dataset_option
+@click.option("--log", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="The judgment log.")
+@click.option("--docs", metavar="FILE", help="Documents: TSV, JSON lines, or irds:ID.")
+@click.option("-k", "--cutoff", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--title", default="", help="What the page is called.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The page, such as report.html.")
+@json_option
+def report(
+    gains: str,
+    runs: tuple[str, ...],
+    qrels: str | None,
+    dataset: str | None,
+    log: str | None,
+    docs: str | None,
+    cutoff: int,
+    title: str,
+    output: str,
+    as_json: bool,
+) -> None:
+    """Write one HTML page: warnings, systems, the scale, the judging, every query and document.
+
+    The page works from disk and loads nothing. What is not given it says is missing.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx report demo/demo.gains demo/*.run --qrels demo/demo.qrels \\
+          --log demo/demo.judgments --docs irds:rcp-irx/demo -o report.html
+    """
+    from rcp_irx.judging.log import JudgmentLog
+    from rcp_irx.report import gather, render
+
+    table = gains_of(gains)
+    if dataset is not None:
+        table = table.select(dataset)
+    frames = runs_of(runs)
+    wanted = set(table.documents["docno"])
+    for frame in frames.values():
+        wanted |= set(frame.loc[pd.to_numeric(frame["rank"], errors="coerce") <= cutoff, "docno"])
+    texts = documents_of(docs, wanted) if docs else None
+    held = JudgmentLog(log) if log else None
+    content = gather(table, frames, labels_of(qrels), held, texts, k=cutoff, title=title)
+    page, length = render(content)
+    write(output, page)
+    size = os.path.getsize(output)
+    cut = f"; texts are cut to {length} characters" if length else ""
+    found = {"file": output, "bytes": size, "warnings": content.warnings, "missing": content.missing}
+    show(f"{output}: {size / 1e6:.1f} MB, {len(content.queries)} queries{cut}", found, as_json)
+
+
+@click.command()
+@gains_argument
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@qrels_option
+@dataset_option
+@click.option(
+    "--grades", metavar="FILE", help="People's grades, as TREC qrels or TSV (qid, docno, grade[, annotator])."
+)
+@click.option("-k", "--cutoff", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--latex", is_flag=True, help="LaTeX instead of Markdown.")
+@json_option
+def describe(
+    gains: str,
+    runs: tuple[str, ...],
+    qrels: str | None,
+    dataset: str | None,
+    grades: str | None,
+    cutoff: int,
+    latex: bool,
+    as_json: bool,
+) -> None:
+    """Print what a reviewer asks of the labels, in sentences and one table, for a paper's appendix.
+
+    \b
+    Example, after `rcp-irx demo --keep demo`:
+      rcp-irx describe demo/demo.gains demo/*.run --qrels demo/demo.qrels --latex
+    """
+    from rcp_irx.report.appendix import describe as described
+
+    table = gains_of(gains)
+    if dataset is not None:
+        table = table.select(dataset)
+    found = described(table, runs_of(runs), labels_of(qrels), grades_of(grades), k=cutoff)
+    show((found.latex() if latex else found.markdown()).rstrip(), found, as_json)
 
 
 @click.command()

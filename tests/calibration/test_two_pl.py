@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from rcp_irx import RCPError, RCPWarning
 from rcp_irx.calibration import TwoPLFit, fit_2pl, gain
 from rcp_irx.calibration._posterior import Posterior, make_posterior
+from tests.analysis import simulated_suites
 from tests.benchmarks.calibration import BETA, GAMMA, simulated_suite
 from tests.conftest import cases
 
@@ -355,3 +356,10 @@ def test_bad_input_is_named(change: dict, message: str) -> None:
     good = {"bt": [0.0, 0.5, 1.0], "passes": [[1, 1], [1, 2], [0, 0]], "placements": [2, 2, 2], "queries": [0, 0, 1]}
     with pytest.raises(RCPError, match=message):
         fit_2pl(**{**good, **change})
+
+
+def test_one_hard_criterion_for_many_queries_converges() -> None:
+    suite = simulated_suites.suite(649, 150)
+    fit = fit_2pl(suite.bt, suite.passes[:, [2]], suite.n, suite.query)
+    assert fit.converged
+    assert fit.tau.min() > 1e-3  # no scale was thrown to where its gradient vanishes
