@@ -1,0 +1,68 @@
+"""rcp-irx compare, diagnose, explain: the library's numbers, and exit codes that a script can use."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rcp_irx import GainTable
+from rcp_irx.analysis import compare, explain
+from rcp_irx.demo import results
+from tests.cli.conftest import installed, rcp_irx
+
+RUNS = ("rare-words.run", "trigrams.run", "longest.run")
+
+
+def test_compare_prints_every_pair_and_gives_the_librarys_numbers(demo):
+    said = json.loads(installed("compare", "demo.gains", *RUNS, "--qrels", "demo.qrels", "--json", cwd=demo))
+    runs = {name.replace(" ", "-"): run for name, run in results.runs().items()}
+    expected = compare(runs, GainTable.load(demo / "demo.gains"), results.qrels())
+    for got, row in zip(said["pairs"], expected.pairs.to_dict("records"), strict=True):
+        assert (got["measure"], got["system_a"], got["system_b"]) == (row["measure"], row["system_a"], row["system_b"])
+        assert got["p"] == pytest.approx(row["p"], abs=1e-12)
+        assert got["difference"] == pytest.approx(row["difference"], abs=1e-12)
+    assert said["warnings"] == expected.warnings
+    text = rcp_irx("compare", "demo.gains", *RUNS, cwd=demo)
+    assert "RCPnDCG@10, every pair" in text
+    assert len([line for line in text.splitlines() if line.split()[:1] == ["rare-words"]]) == 3
+
+
+def test_families_are_left_out_in_turn(demo):
+    families = [f"--family={name}={kind}" for name, kind in [("rare-words", "a"), ("trigrams", "b"), ("longest", "b")]]
+    said = json.loads(rcp_irx("compare", "demo.gains", *RUNS, *families, "--json", cwd=demo))
+    assert {row["left_out"] for row in said["families"]} == {"", "a", "b"}
+    few = rcp_irx("compare", "demo.gains", *RUNS, families[0], cwd=demo, code=2)
+    assert "trigrams" in few
+
+
+def test_diagnose_exits_with_1_where_a_sign_warns(demo):
+    error = installed("diagnose", "demo.gains", *RUNS, "--qrels", "demo.qrels", cwd=demo, code=1)
+    assert error == "" or "warning" in error
+    assert "exit code 1" in " ".join(rcp_irx("diagnose", "--help", cwd=demo).split())
+
+
+def test_explain_adds_up_to_the_difference(demo):
+    said = json.loads(installed("explain", "demo.gains", *RUNS[:2], "--qid", "3", "--json", cwd=demo))
+    runs = {"rare-words": results.runs()["rare words"], "trigrams": results.runs()["trigrams"]}
+    expected = explain("3", runs, GainTable.load(demo / "demo.gains"))
+    assert said["scores"] == pytest.approx(list(expected.scores), abs=1e-12)
+    total = sum(row["difference"] for row in said["documents"])
+    assert total == pytest.approx(said["scores"][0] - said["scores"][1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["explain", "demo.gains", *RUNS, "--qid", "3"], "explain compares two runs, not 3"),
+        (["explain", "demo.gains", *RUNS[:2], "--qid", "nope"], "query 'nope' has no gains"),
+        (["compare", "demo.gains", RUNS[0], "-k", "0"], "Invalid value for '-k'"),
+        (["compare", "demo.gains", *RUNS, "--label-noise"], "gain_se"),
+        (["diagnose", "demo.qrels"], "demo.qrels"),
+        (["diagnose", "nowhere"], "nowhere does not exist"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(demo, arguments, said):
+    error = rcp_irx(*arguments, cwd=demo, code=2)
+    assert said in error
+    assert error.count("\n") == 1 or "Usage" in error

@@ -1,0 +1,48 @@
+"""rcp-irx report and describe: files that are whole or not there, texts that say what was recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import installed, rcp_irx
+
+RUNS = ("rare-words.run", "longest.run")
+
+
+def test_a_report_of_everything_and_of_gains_alone(demo, tmp_path):
+    pytest.importorskip("ir_datasets")
+    page = tmp_path / "report.html"
+    options = ("--qrels", "demo.qrels", "--docs", "irds:rcp-irx/demo", "--title", "Mine", "--json")
+    said = json.loads(installed("report", "demo.gains", *RUNS, *options, "-o", page, cwd=demo))
+    assert said["bytes"] == page.stat().st_size
+    assert [text for text in said["missing"] if "--log" in text]
+    assert len(said["missing"]) == 1
+    assert "<title>Mine</title>" in page.read_text()
+    assert "10 queries" in rcp_irx("report", "demo.gains", "-o", page, cwd=demo)
+    assert "cannot be written" in rcp_irx("report", "demo.gains", "-o", tmp_path / "no" / "r.html", cwd=demo, code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html"]
+
+
+def test_describe_says_what_a_reviewer_asks(demo):
+    text = installed("describe", "demo.gains", *RUNS, "--qrels", "demo.qrels", "--grades", "demo.qrels", cwd=demo)
+    for fact in ("lexical-stand-in/1", "53 random and 27 stratified windows of 10", "0 of 660 windows", "SHA-256",
+                 "10 queries were judged", "under 0.95", "share their score", "people's grades", "| C5 |"):  # fmt: skip
+        assert fact in text, fact
+    tex = rcp_irx("describe", "demo.gains", *RUNS, "--latex", cwd=demo)
+    assert "\\begin{tabular}" in tex
+    assert "rcp\\_irx" in tex
+    assert "63.0\\%" in tex
+
+
+def test_grades_of_several_annotators_come_as_a_table(demo, tmp_path):
+    rows = ["qid\tdocno\tgrade\tannotator"]
+    for line in (demo / "demo.qrels").read_text().splitlines():
+        qid, _, docno, label = line.split()
+        rows += [f"{qid}\t{docno}\t{label}\tann{i}" for i in range(2)]
+    (tmp_path / "grades.tsv").write_text("\n".join(rows))
+    assert "people's grades" in rcp_irx("describe", "demo.gains", "--grades", tmp_path / "grades.tsv", cwd=demo)
+    (tmp_path / "odd.tsv").write_text(f"{rows[0]}\n1\td001\thigh\ta\n")
+    said = rcp_irx("describe", "demo.gains", "--grades", tmp_path / "odd.tsv", cwd=demo, code=2)
+    assert "odd.tsv, line 2: a grade must be a number, not 'high'" in said
