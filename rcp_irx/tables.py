@@ -151,6 +151,8 @@ def fit_id(documents: pd.DataFrame, criteria: pd.DataFrame, metadata: dict[str, 
     """A hash of what was estimated and from what, the same for any order of rows."""
     digest = hashlib.sha256(json.dumps([metadata.get("judge"), criteria.values.tolist()]).encode())
     columns = [*KEYS, "theta", "bt", "n", *criteria["id"]]
+    if documents["theta"].isna().any():  # gains that were released without abilities
+        columns.append("gain")
     for row in sorted(documents[columns].astype(object).itertuples(index=False, name=None)):
         digest.update(json.dumps(row).encode())
     return digest.hexdigest()[:12]

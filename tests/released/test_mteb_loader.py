@@ -11,6 +11,8 @@ pytest.importorskip("mteb")
 from rcp_irx import GainTable
 from tests.released.folders import frame, table
 
+pytestmark = pytest.mark.mteb
+
 CORPUS = frame([("007", "A", "one"), ("b", "", "two"), ("NA", "C", "three"), ("z", "", "four")], "docno title text")
 
 

@@ -1,0 +1,254 @@
+"""benchmark and leaderboard: mteb's own objects, means, ranks and what is not comparable."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+pytest.importorskip("mteb", reason="mteb is not installed: pip install 'rcp-irx[mteb]'")
+
+import mteb
+from mteb.results import BenchmarkResults, ModelResult, TaskResult
+
+from rcp_irx import RCPError, RCPWarning
+from rcp_irx.mteb import benchmark, leaderboard, with_rcp
+from tests.mteb.collection import OneSubset, TwoSubsets, bm25, evaluate, gains
+
+pytestmark = [pytest.mark.mteb, pytest.mark.filterwarnings("ignore:.*has a gain:rcp_irx.RCPWarning")]
+
+SUITE = gains("InMemory", "one", "two")
+
+
+# --- benchmark
+
+
+def test_a_benchmark_runs_and_sums_up(tmp_path):
+    bench = benchmark([OneSubset(), TwoSubsets()], SUITE, name="Two tasks", k_values=[10])
+    assert isinstance(bench, mteb.Benchmark)
+    assert [task.metadata.name for task in bench] == ["InMemory.rcp", "InMemoryTwo.rcp"]
+    cache = mteb.ResultCache(tmp_path)
+    result = mteb.evaluate(bm25(), bench, cache=cache, show_progress_bar=False)
+    one, two = result.task_results
+    values = [one.scores["test"][0]["rcp_ndcg_at_10"], *(own["rcp_ndcg_at_10"] for own in two.scores["test"])]
+    assert one.get_score() == pytest.approx(values[0])
+    mean = (values[0] + (values[1] + values[2]) / 2) / 2
+    scores = bench.get_score(BenchmarkResults(model_results=[result]))
+    assert scores["test/bm25"]["Mean(Task)"] == pytest.approx(mean)
+    board = leaderboard(cache.load_results(tasks=bench, models=[bm25().mteb_model_meta]))
+    assert board[("RCPnDCG@10", "mean")].item() == pytest.approx(mean, abs=1e-6)
+
+
+def test_gains_by_task_and_a_benchmarks_name():
+    bench = benchmark("NanoBEIR", {task.metadata.name: gains() for task in mteb.get_benchmark("NanoBEIR")}, name="N")
+    assert len(bench) == 13
+    assert bench[0].metadata.name == "NanoArguAnaRetrieval.rcp"
+    assert bench[0].metadata.main_score == "rcp_ndcg_at_10"
+    (task,) = benchmark([OneSubset()], {"InMemory": gains()}, name="N", main_score=False, suffix="rcp2")
+    assert task.metadata.name == "InMemory.rcp2"
+    assert task.metadata.main_score == "ndcg_at_10"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "given", "message"),
+    [
+        ([], SUITE, "at least one task"),
+        ("NoSuchBenchmark", SUITE, "mteb has no benchmark 'NoSuchBenchmark'"),
+        ([OneSubset(), TwoSubsets()], {"InMemory": gains()}, "none for 'InMemoryTwo', and some for none"),
+        (
+            [OneSubset()],
+            {"InMemory": gains(), "Other": gains()},
+            "some for 'Other', which is none of the tasks",
+        ),
+        ([OneSubset(), "NanoArguAnaRetrieval"], gains(), "dataset '' would serve"),
+        ([OneSubset(), TwoSubsets()], gains("one", "two"), "no gains for subset 'default' of InMemory"),
+    ],
+    ids=str,
+)
+def test_what_is_no_benchmark(tasks, given, message):
+    with pytest.raises(RCPError, match=message):
+        benchmark(tasks, given, name="N")
+
+
+# --- leaderboard
+
+
+def result(model, task="A", scores=(0.5, 0.6, 0.7), judged=1.0, fit="f", suffix="rcp", without=0.0, data="r", **parts):
+    """A model's result on a task: (nDCG, Count, RCP) by part, `split__subset`."""
+    by_split: dict[str, list] = {}
+    for part, (labels, count, rcp) in (parts or {"test__default": scores}).items():
+        split, subset = part.split("__")
+        own = {"ndcg_at_10": labels, "count_ndcg_at_10": count, "rcp_ndcg_at_10": rcp, "rcp_judged_at_10": judged}
+        own = {name: value for name, value in own.items() if value is not None}
+        more = {"main_score": labels, "hf_subset": subset, "languages": [], "rcp_queries_without_gains": without}
+        by_split.setdefault(split, []).append({**own, **more})
+    one = TaskResult(
+        dataset_revision=f"{data}+rcp:{fit}:0",
+        task_name=f"{task}.{suffix}",
+        mteb_version="2.26.0",
+        scores=by_split,
+        evaluation_time=1.0,
+    )
+    return ModelResult(model_name=model, model_revision="1", task_results=[one])
+
+
+THREE = [
+    result("m1", "A", (0.9, 0.5, 0.50)),
+    result("m2", "A", (0.5, 0.9, 0.90)),
+    result("m3", "A", (0.7, 0.7, 0.70)),
+    result("m1", "B", (0.8, 0.1, 0.30)),
+    result("m2", "B", (0.4, 0.1, 0.70)),
+    result("m3", "B", (0.6, 0.1, 0.70)),
+]
+
+
+def test_means_ranks_and_changes_of_rank():
+    board = leaderboard(THREE)
+    assert board.index.tolist() == ["m2", "m3", "m1"]
+    assert board.columns.get_level_values(0).unique().tolist() == [
+        "nDCG@10",
+        "CountnDCG@10",
+        "RCPnDCG@10",
+        "RCPJudged@10",
+    ]
+    assert board["nDCG@10"].columns.tolist() == ["A", "B", "mean", "rank"]
+    assert board["RCPnDCG@10"].columns.tolist() == ["A", "B", "mean", "rank", "change"]
+    assert board["RCPJudged@10"].columns.tolist() == ["A", "B", "mean"]
+    assert board[("RCPnDCG@10", "mean")].tolist() == pytest.approx([0.8, 0.7, 0.4])
+    assert board[("nDCG@10", "rank")].tolist() == [3, 2, 1]
+    assert board[("RCPnDCG@10", "rank")].tolist() == [1, 2, 3]
+    assert board[("RCPnDCG@10", "change")].tolist() == [2, 0, -2]
+    assert board[("CountnDCG@10", "rank")].tolist() == [1, 2, 3]
+    assert any("no difference in this table can be tested" in note for note in board.attrs["notes"])
+
+
+def test_equal_means_share_a_rank():
+    board = leaderboard([result("m1"), result("m2"), result("m3", scores=(0.1, 0.1, 0.1))])
+    assert board[("RCPnDCG@10", "rank")].tolist() == [1, 1, 3]
+
+
+def test_every_form_of_results():
+    whole = BenchmarkResults(model_results=THREE)
+    pd.testing.assert_frame_equal(leaderboard(whole), leaderboard(iter(THREE)))
+    assert leaderboard(THREE[0]).index.tolist() == ["m1"]
+
+
+def test_splits_and_subsets_are_averaged():
+    own = {"dev__x": (0.1, 0.1, 0.2), "dev__y": (0.2, 0.2, 0.4), "test__x": (0.3, 0.3, 0.9)}
+    assert leaderboard(result("m", **own))[("RCPnDCG@10", "A")].item() == pytest.approx(0.5)
+
+
+def test_a_model_that_misses_a_part_has_no_mean_and_no_rank():
+    models = [
+        result("m1", dev__x=(0.5, 0.5, 0.5), dev__y=(0.5, 0.5, 0.5)),
+        result("m2", dev__x=(0.9, 0.9, 0.9)),
+        result("m3", dev__x=(0.4, 0.4, 0.6), dev__y=(0.4, 0.4, 0.6)),
+    ]
+    with pytest.warns(RCPWarning, match=r"no result, and so neither mean nor rank: .*\('m2', 'A', 'dev', 'y'\)"):
+        board = leaderboard(models)
+    assert board.index.tolist() == ["m3", "m1", "m2"]
+    assert math.isnan(board.loc["m2", ("RCPnDCG@10", "A")])
+    assert board[("RCPnDCG@10", "rank")].tolist()[:2] == [1, 2]
+    assert board[("RCPnDCG@10", "change")].tolist()[:2] == [1, -1]
+    assert board.loc["m2"].loc[[("RCPnDCG@10", "mean"), ("RCPnDCG@10", "rank"), ("nDCG@10", "rank")]].isna().all()
+
+
+def test_low_coverage_is_marked():
+    models = [result("m1"), result("m2", judged=0.9499), result("m1", "B", judged=0.95), result("m2", "B", judged=0.95)]
+    with pytest.warns(RCPWarning, match=r"\* less than 95% of a model's top 10 has a gain.*A: 0.950 for m2|A: 0.95"):
+        board = leaderboard(models)
+    assert board["RCPnDCG@10"].columns.tolist()[:2] == ["A *", "B"]
+    assert board["nDCG@10"].columns.tolist()[:2] == ["A", "B"]
+    assert any(note.startswith("* less than 95%") for note in board.attrs["notes"])
+
+
+def test_queries_without_gains_are_told():
+    with pytest.warns(RCPWarning, match="not in the other scores: A, default, test: 3"):
+        leaderboard(result("m1", without=3.0))
+
+
+def test_a_second_judge():
+    second = [
+        result("m1", "A", (0.9, 0.5, 0.9), fit="g", suffix="rcp2"),
+        result("m2", "A", (0.5, 0.9, 0.8), fit="g", suffix="rcp2"),
+        result("m3", "A", (0.7, 0.7, 0.1), fit="g", suffix="rcp2"),
+    ]
+    board = leaderboard(THREE[:3], second)
+    assert board.index.tolist() == ["m2", "m3", "m1"]
+    assert board[("second RCPnDCG@10", "A")].tolist() == [0.8, 0.1, 0.9]
+    assert board[("second RCPnDCG@10", "rank")].tolist() == [2, 3, 1]
+    assert board[("second RCPnDCG@10", "change")].tolist() == [1, -1, 0]
+    with pytest.warns(RCPWarning, match="no result of the second judge for model 'm3'"):
+        board = leaderboard(THREE[:3], second[:2])
+    assert board[("second RCPnDCG@10", "rank")].isna().tolist() == [False, True, False]
+    assert board[("RCPnDCG@10", "rank")].tolist()[::2] == [1, 2]
+    with pytest.raises(RCPError, match="the second judge's results are of 'A', the first's of 'A', 'B'"):
+        leaderboard(THREE, second)
+    with pytest.raises(RCPError, match=r"results of several judges \(suffixes 'rcp', 'rcp2'\)"):
+        leaderboard([*THREE[:3], *second])
+
+
+def test_gains_without_pass_counts_have_no_count_block():
+    board = leaderboard(result("m", scores=(0.5, None, 0.6)))
+    assert "CountnDCG@10" not in board.columns.get_level_values(0)
+
+
+def test_results_of_other_gains_or_options_are_not_compared():
+    with pytest.raises(
+        RCPError, match=r"the results of A are of different gains, options or data \('r\+rcp:f:0', 'r2\+rcp"
+    ):
+        leaderboard([result("m1"), result("m2", data="r2")])
+
+
+def test_gains_of_several_fits_are_refused_or_marked():
+    models = [result("m1", "A"), result("m1", "B", fit="g")]
+    with pytest.raises(RCPError, match=r"several fits, whose scores are not comparable; task, fits: \('A', \('f',\)\)"):
+        leaderboard(models)
+    with pytest.warns(RCPWarning, match="the gains come from 2 fits"):
+        board = leaderboard(models, several_fits=True)
+    assert board["RCPnDCG@10"].columns.tolist() == ["A", "B", "mean of 2 fits", "rank", "change"]
+    with pytest.raises(RCPError, match="several fits"):
+        leaderboard(result("m1", fit="f,g"))
+
+
+def test_revisions_of_a_model_are_told_apart():
+    other = result("m1", scores=(0.1, 0.1, 0.1))
+    other.model_revision = "2"
+    assert leaderboard([result("m1"), other]).index.tolist() == ["m1 1", "m1 2"]
+    with pytest.raises(RCPError, match=r"two results for model, task, split, subset \('m1', 'A', 'test', 'default'\)"):
+        leaderboard([result("m1"), result("m1")])
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ([], {}, "no result of a wrapped task"),
+        ([3], {}, "BenchmarkResults or ModelResults, not int"),
+        ([result("m1")], {"k": 5}, "no scores at cutoff 5 for 'A'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_result(given, options, message):
+    with pytest.raises(RCPError, match=message):
+        leaderboard(given, **options)
+
+
+def test_plain_results_are_passed_over_and_alone_refused():
+    plain = result("m1", "P")
+    plain.task_results[0].dataset_revision = "r"
+    assert "P" not in leaderboard([result("m1"), plain]).columns.get_level_values(1)
+    with pytest.raises(RCPError, match=r"no result of a wrapped task \(with_rcp\), only of 'P.rcp'"):
+        leaderboard([plain])
+
+
+def test_results_of_real_models():
+    wrapped = with_rcp(TwoSubsets(), gains("one", "two"), k_values=[10])
+    models = [bm25("test/a"), bm25("test/b", k1=0.1, b=0.0)]
+    found = [mteb.evaluate(model, wrapped, cache=None, show_progress_bar=False) for model in models]
+    board = leaderboard(found)
+    for model in models:
+        scores = evaluate(model, wrapped)
+        name = model.mteb_model_meta.name
+        mean = (scores["one"]["rcp_ndcg_at_10"] + scores["two"]["rcp_ndcg_at_10"]) / 2
+        assert board.loc[name, ("RCPnDCG@10", "InMemoryTwo *")] == pytest.approx(mean, abs=1e-15)
