@@ -166,11 +166,18 @@ def _runs(gains: GainTable, frames: dict[str, pd.DataFrame], k: int) -> str:
 def _agreement(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame | None) -> str:
     from rcp_irx.analysis import agreement
 
-    return "Agreement with people's grades. " + _sentences(agreement(gains, grades, qrels))
-
-
-def _sentences(found: Any) -> str:
-    return " ".join(" ".join(str(found).split("\n")).split())
+    found = agreement(gains, grades, qrels)
+    rows = found.measures[found.measures["dataset"] == found.measures["dataset"].iloc[0]]
+    said = [
+        f"{row.measure} of {row.of} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}] ({row.n} {row.unit})"
+        for row in rows.itertuples()
+        if np.isfinite(row.value)
+    ]
+    notes = f" To note: {'; '.join(found.warnings)}." if found.warnings else ""
+    return (
+        f"Agreement with people's grades, relevant from {found.threshold:g} on, with 95% intervals from resampled"
+        f" queries: {'; '.join(said)}.{notes}"
+    )
 
 
 def _share(value: float) -> str:
