@@ -72,3 +72,20 @@ def test_the_help_of_each_command_has_an_example(demo):
     for command in [line.split()[0] for line in listed.strip().splitlines() if line.startswith("  ")]:
         assert f"rcp-irx {command}" in rcp_irx(command, "--help", cwd=demo).split("Example")[1]
     assert rcp_irx("--version", cwd=demo).startswith("rcp-irx ")
+
+
+def test_released_labels_are_gains_too(demo, tmp_path):
+    pytest.importorskip("pyarrow")
+    GainTable.load(demo / "demo.gains").to_released(tmp_path / "released", "toy")
+    arguments = ("longest.run", "--tsv")
+    own = rcp_irx("evaluate", "demo.gains", *arguments, cwd=demo)
+    assert rcp_irx("evaluate", f"{tmp_path / 'released'}#toy", *arguments, cwd=demo) == own
+    said = rcp_irx("evaluate", f"{tmp_path / 'released'}#other", *arguments, cwd=demo, code=2)
+    assert "'toy'" in said
+
+
+@pytest.mark.parametrize("name", ["empty.run", "empty.qrels"])
+def test_empty_files_are_told(demo, tmp_path, name):
+    (tmp_path / name).write_text("")
+    given = [tmp_path / name] if name.endswith("run") else [demo / "longest.run", "--qrels", tmp_path / name]
+    assert f"{name} is empty" in rcp_irx("evaluate", demo / "demo.gains", *given, cwd=tmp_path, code=2)
