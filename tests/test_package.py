@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import shutil
@@ -102,3 +103,11 @@ def test_prompts_and_demo_are_there_once_installed(tmp_path, how):
     criteria, documents, place = python(INSTALLED, executable, cwd=tmp_path, env=environment).split()
     assert (criteria, int(documents) >= 8 * 15) == ("5", True)
     assert Path(place).is_relative_to(source if how == "editable" else tmp_path / "env")
+
+
+def test_every_package_is_installed():
+    root = Path(rcp_irx.__file__).parent
+    folders = {path.parent.relative_to(root.parent).as_posix().replace("/", ".") for path in root.rglob("__init__.py")}
+    settings = configparser.ConfigParser()
+    settings.read(root.parent / "setup.cfg")
+    assert set(settings["options"]["packages"].split()) == {*folders, "rcp_irx.prompts"}
