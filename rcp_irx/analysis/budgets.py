@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from rcp_irx.analysis.orders import LEVEL, kendall, paired_differences, pairs_of, ranks
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
+from rcp_irx.analysis.significance import LEVEL, differences_of, kendall_tau, paired_t, pairs_of, ranks
 from rcp_irx.analysis.subsamples import judgments, listed, part, rubric_of
 from rcp_irx.errors import RCPError, RCPWarning, examples
 from rcp_irx.gains import GainTable
@@ -205,8 +205,8 @@ def _compared(reference: pd.DataFrame, found: pd.DataFrame) -> tuple[dict[str, o
     """How the means of a part differ from the whole log's, and the pairs that it reverses."""
     systems = list(reference.columns)
     change = (found.mean() - reference.mean()).abs()
-    difference, p = paired_differences(reference.to_numpy())
-    other, _ = paired_differences(found.to_numpy())
+    difference, _, _, p, _ = paired_t(differences_of(reference))
+    other = paired_t(differences_of(found)).mean
     separated = p < LEVEL
     turned = separated & (np.sign(other) == -np.sign(difference)) & (difference != 0)
     first, second = pairs_of(len(systems))
@@ -223,7 +223,7 @@ def _compared(reference: pd.DataFrame, found: pd.DataFrame) -> tuple[dict[str, o
     row = {
         "largest_change": float(change.max()),
         "system": change.idxmax(),
-        "kendall_tau": kendall(reference.mean(), found.mean()),
+        "kendall_tau": kendall_tau(reference.mean(), found.mean()),
         "separated": int(separated.sum()),
         "reversals": int(turned.sum()),
     }

@@ -14,8 +14,8 @@ from scipy.stats import rankdata
 
 from rcp_irx.analysis import repeats
 from rcp_irx.analysis.jackknife import jackknife
-from rcp_irx.analysis.orders import LEVEL, kendall, paired_differences, pairs_of, ranks
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
+from rcp_irx.analysis.significance import LEVEL, differences_of, kendall_tau, paired_t, pairs_of, ranks
 from rcp_irx.errors import RCPError, counted, examples
 from rcp_irx.evaluation.coverage import LARGEST_DIFFERENCE, LEAST_COVERAGE
 from rcp_irx.gains import GainTable
@@ -269,9 +269,9 @@ def _pairs(one: tuple[pd.DataFrame, pd.DataFrame], other: tuple[pd.DataFrame, pd
     systems = np.array(list(one[0].columns), dtype=object)
     first, second = pairs_of(len(systems))
     for (name, a), (_, b) in zip(_by_dataset(one[0]), _by_dataset(other[0]), strict=True):
-        (difference_a, p_a), (difference_b, p_b) = paired_differences(a), paired_differences(b)
-        decides_a, decides_b = p_a < LEVEL, p_b < LEVEL
-        alike = np.sign(difference_a) == np.sign(difference_b)
+        of_a, of_b = (paired_t(differences_of(scores)) for scores in (a, b))
+        decides_a, decides_b = of_a.p < LEVEL, of_b.p < LEVEL
+        alike = np.sign(of_a.mean) == np.sign(of_b.mean)
         verdict = np.select(
             [decides_a & decides_b & alike, decides_a & decides_b, decides_a, decides_b], VERDICTS[:4], VERDICTS[4]
         )
@@ -282,10 +282,10 @@ def _pairs(one: tuple[pd.DataFrame, pd.DataFrame], other: tuple[pd.DataFrame, pd
                     "system_1": systems[first],
                     "system_2": systems[second],
                     "queries": len(a),
-                    "difference_a": difference_a,
-                    "p_a": p_a,
-                    "difference_b": difference_b,
-                    "p_b": p_b,
+                    "difference_a": of_a.mean,
+                    "p_a": of_a.p,
+                    "difference_b": of_b.mean,
+                    "p_b": of_b.p,
                     "verdict": verdict,
                 }
             )
@@ -306,7 +306,7 @@ def _systems(board: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
                 "dataset": name,
                 "systems": len(means),
                 "spearman": repeats.spearman(means["mean_a"].round(9), means["mean_b"].round(9)),
-                "kendall": kendall(means["mean_a"], means["mean_b"]),
+                "kendall": kendall_tau(means["mean_a"], means["mean_b"]),
                 "pairs": len(verdicts),
                 "a": decided + counts["only_a"],
                 "b": decided + counts["only_b"],

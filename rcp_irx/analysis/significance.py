@@ -51,6 +51,14 @@ def pairs_of(systems: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(systems, 1)
 
 
+def differences_of(scores: ArrayLike) -> FloatArray:
+    """The differences of every pair of systems on every query: scores (Q, S) give (Q, P)."""
+    values = np.asarray(scores, dtype=np.float64)
+    first, second = pairs_of(values.shape[1])
+    found: FloatArray = values[:, first] - values[:, second]
+    return found
+
+
 def paired_t(differences: ArrayLike, cluster: ArrayLike | None = None) -> PairedT:
     """Paired t-tests of a mean difference of 0 (Section B.2).
 
@@ -193,6 +201,12 @@ def kendall_tau(one: ArrayLike, other: ArrayLike) -> float:
     """Kendall's tau-b of two lists of means; NaN for fewer than two systems, or where a list is one tie."""
     first, second = (np.round(np.asarray(means, dtype=np.float64), 9) for means in (one, other))
     return float(stats.kendalltau(first, second)[0]) if len(first) > 1 else np.nan
+
+
+def ranks(means: ArrayLike) -> IntArray:
+    """The rank of each system, 1 for the largest mean; equal means share the best of their ranks."""
+    found: IntArray = stats.rankdata(-np.round(np.asarray(means, dtype=np.float64), 9), method="min").astype(np.intp)
+    return found
 
 
 def group_sums(values: FloatArray, codes: IntArray) -> FloatArray:

@@ -13,12 +13,14 @@ from scipy import integrate, stats
 from rcp_irx.analysis.significance import (
     decided_alike,
     detectable_difference,
+    differences_of,
     holm,
     interval,
     kendall_tau,
     pair_intervals,
     paired_t,
     pairs_of,
+    ranks,
     resampled_means,
     resolution,
     wins_ties_losses,
@@ -247,3 +249,12 @@ def test_pairs_decided_alike() -> None:
     reference = test_of(0.2, 0.2, 0.2, 0.2, 0.001)
     other = test_of(0.3, 0.001, -0.3, 0.0, 0.3)
     assert decided_alike(reference, other) == (4, 2, 1, 1)
+
+
+def test_differences_are_of_every_pair_and_equal_means_share_a_rank():
+    scores = np.random.default_rng(3).uniform(size=(30, 5)) + np.arange(5) / 10
+    found = paired_t(differences_of(scores))
+    for place, (i, j) in enumerate(itertools.combinations(range(5), 2)):
+        assert found.mean[place] == pytest.approx(scores[:, i].mean() - scores[:, j].mean())
+        assert found.p[place] == pytest.approx(stats.ttest_rel(scores[:, i], scores[:, j]).pvalue)
+    assert ranks([0.3, 0.5, 0.3, 0.1]).tolist() == [2, 1, 2, 4]
