@@ -9,6 +9,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
 from typing import TypeAlias
 
 import pandas as pd
@@ -30,6 +32,11 @@ DEPTH, POOL, KAPPA = 50, 30, 60
 
 def runs() -> dict[str, pd.DataFrame]:
     """The runs by name, each `qid, docno, score` with the best 50 passages of every topic."""
+    return {name: run.copy() for name, run in _runs().items()}
+
+
+@cache
+def _runs() -> dict[str, pd.DataFrame]:
     documents = demo.documents()
     containing = Counter(word for _, text in documents for word in set(_words(text)))
     rarity = {word: math.log(len(documents) / count) for word, count in containing.items()}
@@ -52,6 +59,11 @@ def qrels() -> pd.DataFrame:
 
 def gains() -> GainTable:
     """Gains of the runs' fused top 30, judged by `LexicalJudge`: they show the path, and nothing about rankers."""
+    return deepcopy(_gains())
+
+
+@cache
+def _gains() -> GainTable:
     texts, systems = dict(demo.documents()), runs().values()
     rows = []
     for qid, query in demo.topics():
