@@ -162,7 +162,7 @@ def pools(
     context_fields : sequence of str
         Columns of the topic that the judge is shown beside the query.
     task : str, optional
-        What counts as relevant here.
+        What counts as relevant here; where absent, a column `task` says it for each query.
     keep : sequence of str
         Columns kept beside each document.
 
@@ -181,11 +181,19 @@ def pools(
     for (name, qid), rows in frame.groupby(["dataset", "qid"], sort=False):
         if order is not None:
             rows = rows.sort_values([order, "docno"], ascending=[order != "score", True], kind="stable")
-        query = _query(rows, str(name), str(qid), context_fields, task)
+        query = _query(rows, str(name), str(qid), context_fields, _task(rows, str(qid)) if task is None else task)
         rows = _distinct(rows, query, text_field)
         documents = tuple(Document(docno, text) for docno, text in zip(rows["docno"], rows[text_field], strict=True))
         result.append(Pool(query, documents, tuple(rows[list(keep)].to_dict("records"))))
     return result
+
+
+def _task(rows: pd.DataFrame, qid: str) -> str | None:
+    """What the rows of a query say counts as relevant."""
+    given = rows["task"].dropna().unique().tolist() if "task" in rows.columns else []
+    if len(given) > 1 or not all(isinstance(text, str) for text in given):
+        raise RCPError(f"query {qid!r}: column 'task' must hold one text, not {examples(given)}")
+    return given[0] if given and given[0].strip() else None
 
 
 def _query(rows: pd.DataFrame, dataset: str, qid: str, context_fields: Sequence[str], task: str | None) -> Query:

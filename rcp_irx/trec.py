@@ -100,9 +100,17 @@ def _fields(path: str | os.PathLike[str], names: tuple[str, ...], what: str) -> 
 
 
 def _finite(path: str | os.PathLike[str], values: pd.Series, numbers: list[int], what: str) -> np.ndarray:
-    found = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+    found = np.fromiter(map(_number, values), dtype=np.float64, count=len(values))
     wrong = np.flatnonzero(~np.isfinite(found))
     if len(wrong):
         place = f"{os.fspath(path)}, line {numbers[wrong[0]]}"
         raise RCPError(f"{place}: a {what} must be a finite number, not {examples(values.iloc[wrong])}")
     return found
+
+
+def _number(text: str) -> float:
+    """The number that a text is, to the last bit; NaN where it is none."""
+    try:
+        return np.nan if "_" in text else float(text)
+    except ValueError:
+        return np.nan

@@ -97,3 +97,13 @@ def test_context_and_task_are_part_of_the_query():
     (pool,) = pools(frame(narrative=["n", "n"]), context_fields=["narrative"], task="find proofs")
     assert pool.query.context == (("narrative", "n"),)
     assert pool.query.task == "find proofs"
+
+
+def test_a_column_tells_the_task_of_each_query_where_none_is_given():
+    frame = pd.DataFrame(
+        {"qid": ["1", "1", "2"], "query": "q", "docno": list("abc"), "text": "t", "task": ["x", None, ""]}
+    )
+    assert [pool.query.task for pool in pools(frame)] == ["x", None]
+    assert [pool.query.task for pool in pools(frame, task="y")] == ["y", "y"]
+    with pytest.raises(RCPError, match="query '1': column 'task' must hold one text, not 'x', 'z'"):
+        pools(frame.assign(task=["x", "z", "x"]))

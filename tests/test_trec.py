@@ -45,6 +45,7 @@ def test_qrels_are_whole_numbers_gzipped_or_not_with_blank_lines(tmp_path):
         (read_run, "1 0 a 1\n", "this line has 4"),
         (read_run, "1 Q0 a 1 x t\n", "line 1: a score must be a finite number, not 'x'"),
         (read_run, "1 Q0 a 1 1.0 t\n\n1 Q0 a 1 nan t\n", "line 3: a score must be"),
+        (read_run, "1 Q0 a 1 1_0 t\n", "line 1: a score must be a finite number, not '1_0'"),
         (read_run, "", "is empty"),
         (read_run, "\n \n", "is empty"),
         (read_qrels, "1 0 a 0.5\n", "labels must be whole numbers"),

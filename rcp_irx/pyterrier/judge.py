@@ -49,7 +49,7 @@ class RCPJudge(pt.Transformer):
     context_fields : sequence of str
         Columns of the topic (a description, a narrative) that the judge is shown beside the query.
     task : str, optional
-        What counts as relevant here.
+        What counts as relevant here; where absent, a column `task` says it for each query.
     retry_failed : bool
         Ask windows again whose failure stands after three attempts.
     keep_text : bool
