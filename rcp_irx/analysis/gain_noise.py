@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rcp_irx.errors import RCPError, examples
+from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.evaluation.inputs import Pools, read_pools, read_run
 from rcp_irx.evaluation.ranking import ranked
 from rcp_irx.gains import GainTable
@@ -25,7 +25,12 @@ def with_errors(gains: GainTable) -> pd.DataFrame:
     Raises
     ------
     RCPError
-        If the table has no such column, or it holds something else than finite numbers >= 0.
+        If the table has no such column, or it holds something else than numbers >= 0.
+
+    Warns
+    -----
+    RCPWarning
+        If standard errors are unknown (NaN, as in pools of one or two documents): they count as 0.
     """
     documents = gains.documents
     if COLUMN not in documents.columns:
@@ -34,10 +39,17 @@ def with_errors(gains: GainTable) -> pd.DataFrame:
             " (log.calibrate() gives it), or compare with label_noise=False"
         )
     errors = pd.to_numeric(documents[COLUMN], errors="coerce").to_numpy(dtype=np.float64)
-    wrong = documents[~(np.isfinite(errors) & (errors >= 0))]
+    unknown = documents[COLUMN].isna().to_numpy()
+    wrong = documents[~(unknown | (np.isfinite(errors) & (errors >= 0)))]
     if len(wrong):
         found = examples(wrong[["qid", "docno", COLUMN]].itertuples(index=False, name=None))
         raise RCPError(f"column {COLUMN!r} must hold finite numbers >= 0; query, document, value: {found}")
+    if unknown.all():
+        raise RCPError(f"column {COLUMN!r} holds no number: the judge's noise is not known")
+    if unknown.any():
+        found = examples(documents.loc[unknown, ["qid", "docno"]].itertuples(index=False, name=None))
+        warn(f"the judge's noise is not known for {counted(int(unknown.sum()), 'document')}, taken as none: {found}")
+        errors = np.where(unknown, 0.0, errors)
     rows = gains.scored
     return rows.assign(**{COLUMN: np.append(errors, np.full(len(rows) - len(errors), np.nan))})
 

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.calibration import TwoPLFit, comparison_components, fit_2pl, fit_bradley_terry, gain
+from rcp_irx.calibration.influence import tournament_influence
+from rcp_irx.calibration.uncertainty import calibration_errors
 from rcp_irx.documents import Pool
 from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.gains import GainTable
@@ -48,7 +50,8 @@ class StageScores:
     """What both stages say of a pool's documents, in the order of `docnos`: the input of the calibration.
 
     `bt` (D,) is centred over the pool and NaN for a document that no valid tournament window holds; `passes` (D, C);
-    `n` (D,); `pieces` counts the parts of the pool that no window connects, which only the ridge orders.
+    `n` (D,); `pieces` counts the parts of the pool that no window connects, which only the ridge orders. `tournament`
+    holds the scores of all that the windows hold, the windows and the judge's scores; the documents are its `rows`.
     """
 
     docnos: tuple[str, ...]
@@ -56,6 +59,13 @@ class StageScores:
     passes: np.ndarray
     n: np.ndarray
     pieces: int = 1
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    tournament: tuple[np.ndarray, list[list[int]], list[tuple[float, ...]]] = (np.zeros(0), [], [])
+
+    def influence(self) -> np.ndarray:
+        """How far the error of each cluster of windows moves `bt`: (D, clusters); see `tournament_influence`."""
+        moved = tournament_influence(*self.tournament)[self.rows]
+        return moved - np.nan_to_num(moved).mean(axis=0)
 
 
 def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
@@ -85,7 +95,8 @@ def stage_scores(judged: JudgedPool, n_criteria: int) -> StageScores:
             if docno not in others and index.get(docno, len(docnos)) < len(docnos):
                 passes[index[docno]] += answer
                 n[index[docno]] += 1
-    return StageScores(docnos, bt, passes, n, pieces)
+    tournament = (fit.theta, shown_indices, [scores for _, scores in windows])
+    return StageScores(docnos, bt, passes, n, pieces, np.arange(len(docnos)), tournament)
 
 
 def calibrate(
@@ -100,6 +111,10 @@ def calibrate(
     metadata: dict[str, Any] | None = None,
 ) -> GainTable:
     """Fit the 2PL over all judged pools (Eq. 7) and give every document its gain (Eq. 4).
+
+    Columns `bt_se`, `theta_se`, `gain_se` and those of the query and criterion parameters are standard errors that
+    count the noise of both stages' answers, not what the judge gets wrong every time (`calibration.uncertainty`). NaN:
+    unknown, as for pools of one or two documents.
 
     Parameters
     ----------
@@ -135,6 +150,11 @@ def calibrate(
     bt, n = np.concatenate([s.bt for s in scored]), np.concatenate([s.n for s in scored])
     passes = np.concatenate([s.passes for s in scored])
     fit = fit_2pl(bt, passes, n, queries, gamma=gamma, beta=beta)
+    influences = (s.influence() for s in scored)
+    if criteria is not None and metadata and criteria.metadata.get("judge") != metadata.get("judge"):
+        theirs, ours = criteria.metadata.get("judge"), metadata.get("judge")
+        warn(f"the criteria are those of judge {theirs!r}, the answers those of {ours!r}: one may be stricter")
+    errors = calibration_errors(fit, bt, passes, n, queries, influences, frozen=criteria is not None)
     _warn(judged, scored, fit, rubric)
     documents = pd.DataFrame(
         {
@@ -142,9 +162,11 @@ def calibrate(
             "qid": [judged[code].key[1] for code in queries],
             "docno": [docno for s in scored for docno in s.docnos],
             "gain": gain(fit.theta, fit.gamma, fit.beta),
+            "gain_se": errors.gain,
             "theta": fit.theta,
-            "theta_se": fit.theta_se,
+            "theta_se": errors.theta,
             "bt": bt,
+            "bt_se": errors.bt,
             "n": n.astype(np.int64),
             **{name: passes[:, c].astype(np.int64) for c, name in enumerate(rubric.ids)},
             "excluded": False,
@@ -159,8 +181,8 @@ def calibrate(
                 "query": [j.pool.query.text for j in judged],
                 "tau": fit.tau,
                 "alpha": fit.alpha,
-                "tau_se": fit.tau_se,
-                "alpha_se": fit.alpha_se,
+                "tau_se": errors.tau,
+                "alpha_se": errors.alpha,
                 "documents": [len(s.docnos) for s in scored],
                 "planned": [j.planned for j in judged],
                 "failed": [j.failed for j in judged],
@@ -173,8 +195,8 @@ def calibrate(
                 "question": [c.question for c in rubric.criteria],
                 "gamma": fit.gamma,
                 "beta": fit.beta,
-                "gamma_se": fit.gamma_se,
-                "beta_se": fit.beta_se,
+                "gamma_se": errors.gamma,
+                "beta_se": errors.beta,
             }
         ),
         {
@@ -250,6 +272,8 @@ def _kept(scores: StageScores, judged: JudgedPool, left: set[tuple[str, ...]]) -
         scores.passes[keep],
         scores.n[keep],
         scores.pieces,
+        scores.rows[keep],
+        scores.tournament,
     )
 
 

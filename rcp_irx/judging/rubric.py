@@ -20,6 +20,8 @@ else:
 
 DEFAULT = "rubric.toml"
 _RESERVED = {
+    "bt_se",
+    "gain_se",
     "rank",
     "score",
     "origin",

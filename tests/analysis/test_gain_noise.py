@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rcp_irx import GainTable, RCPError
+from rcp_irx import GainTable, RCPError, RCPWarning
 from rcp_irx.analysis.gain_noise import noise_covariances, noise_samples, with_errors
 from tests.analysis import toy
 
@@ -71,5 +71,10 @@ def test_what_is_refused() -> None:
     wrong.loc[3, "gain_se"] = -0.1
     with pytest.raises(RCPError, match=r"finite numbers >= 0.*'q00', 'd03', -0\.1"):
         with_errors(toy.with_columns(gains, gain_se=wrong["gain_se"]))
+    wrong.loc[3, "gain_se"] = np.nan
+    with pytest.warns(RCPWarning, match=r"not known for 1 document, taken as none: \('q00', 'd03'\)"):
+        assert with_errors(toy.with_columns(gains, gain_se=wrong["gain_se"]))["gain_se"][3] == 0.0
+    with pytest.raises(RCPError, match="holds no number"):
+        with_errors(toy.with_columns(gains, gain_se=np.nan))
     with pytest.raises(RCPError, match="ties='mean'"):
         noise_covariances(toy.runs(gains), with_errors(toy.with_columns(gains, gain_se=0.1)), K, "mean")

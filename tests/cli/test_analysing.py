@@ -51,13 +51,28 @@ def test_explain_adds_up_to_the_difference(demo):
     assert total == pytest.approx(said["scores"][0] - said["scores"][1], abs=1e-9)
 
 
+def test_the_judges_noise_widens_the_intervals(demo, tmp_path):
+    plain, wider = (
+        json.loads(rcp_irx("compare", "demo.gains", *RUNS, *more, "--json", cwd=demo))["systems"]
+        for more in ((), ("--label-noise",))
+    )
+    for one, other in zip(plain, wider, strict=True):
+        assert one["mean"] == other["mean"]
+        if one["measure"] == "RCPnDCG":
+            assert other["interval"] == "judge noise and query sample"
+            assert other["high"] - other["low"] > one["high"] - one["low"]
+    gains = GainTable.load(demo / "demo.gains")
+    bare = GainTable(gains.documents.drop(columns="gain_se"), gains.queries, gains.criteria, gains.metadata)
+    bare.save(tmp_path / "bare.gains")
+    assert "gain_se" in rcp_irx("compare", tmp_path / "bare.gains", *RUNS, "--label-noise", cwd=demo, code=2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["explain", "demo.gains", *RUNS, "--qid", "3"], "explain compares two runs, not 3"),
         (["explain", "demo.gains", *RUNS[:2], "--qid", "nope"], "query 'nope' has no gains"),
         (["compare", "demo.gains", RUNS[0], "-k", "0"], "Invalid value for '-k'"),
-        (["compare", "demo.gains", *RUNS, "--label-noise"], "gain_se"),
         (["diagnose", "demo.qrels"], "demo.qrels"),
         (["diagnose", "nowhere"], "nowhere does not exist"),
     ],

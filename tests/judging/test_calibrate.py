@@ -211,7 +211,8 @@ def test_pools_of_one_and_queries_where_everything_passes_or_fails():
 
     pools = [pool("passes", 12), pool("fails", 12), pool("single", 1)]
     documents = judge_all(pools, Extreme()).calibrate().documents
-    assert np.isfinite(documents[["theta", "gain", "theta_se"]].to_numpy()).all()
+    assert np.isfinite(documents[["theta", "gain"]].to_numpy()).all()
+    assert documents["theta_se"].isna().equals(documents["qid"] == "single")
     means = documents.groupby("qid")["gain"].mean()
     assert means["passes"] > 0.8 > 0.2 > means["fails"]
     assert documents.loc[documents["qid"] == "single", "bt"].tolist() == [0.0]
@@ -395,3 +396,11 @@ def test_a_pool_in_pieces_is_warned_about():
     left = [("", "q", d.id) for d in judged.pool.documents if d.id not in seen]
     with pytest.warns(RCPWarning, match=r"no window connects all documents of \('', 'q'\)"):
         calibrate([judged], RUBRIC, leave_out=left)
+
+
+def test_criteria_of_another_judge_are_told():
+    first = judge_all([pool("q", 20)], ByText()).calibrate()
+    other = ByText()
+    other.name = "another"
+    with pytest.warns(RCPWarning, match="the criteria are those of judge .*, the answers those of 'another'"):
+        judge_all([pool("r", 20)], other).calibrate(criteria=first)
