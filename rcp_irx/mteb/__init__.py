@@ -1,10 +1,13 @@
 """RCP scores in MTEB (version 2): tasks that report them, pools for a judge, saved predictions, leaderboards.
 
-`tasks` wraps a task, `sources` finds each subset's gains, `scoring` turns results into scores, `predictions` reads
-saved runs, `pools` makes what a judge is shown, `benchmarks` and `boards` sum up. Nothing else imports this.
+`tasks` wraps a task, `sources` finds each subset's gains, `scoring` turns results into scores, `cached` looks for
+results of other gains, `predictions` reads saved runs, `pools` makes what a judge is shown, `benchmarks` and `boards`
+sum up. Nothing else imports this.
 """
 
 from __future__ import annotations
+
+import sys
 
 from rcp_irx.errors import MissingExtra
 
@@ -13,7 +16,11 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "mteb":
         raise
-    raise MissingExtra("mteb", "mteb") from error
+    missing = MissingExtra("mteb", "mteb")
+    if sys.version_info < (3, 11):
+        here = "{}.{}".format(*sys.version_info)
+        missing.msg = f"mteb needs Python 3.11 or newer, and this is Python {here}: its extra installs nothing here"
+    raise missing from error
 
 from rcp_irx.mteb.benchmarks import benchmark
 from rcp_irx.mteb.boards import leaderboard

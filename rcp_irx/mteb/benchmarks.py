@@ -11,11 +11,11 @@ from mteb.benchmarks.benchmark import Benchmark, BenchmarkAggregation
 
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.mteb.sources import TaskGains, as_table, one_to_one
-from rcp_irx.mteb.tasks import RCPTask, own_name, retrieval_task, with_rcp
+from rcp_irx.mteb.tasks import RCPTask, own_name, retrieval_tasks, with_rcp
 
 
 def benchmark(
-    tasks: Iterable[AbsTask | str] | str,
+    tasks: Iterable[AbsTask | str] | AbsTask | str,
     gains: Mapping[str, TaskGains] | TaskGains,
     *,
     name: str,
@@ -26,15 +26,16 @@ def benchmark(
 
     Parameters
     ----------
-    tasks : iterable of AbsTask or str, or str
-        Retrieval and reranking tasks or their names; an `mteb.Benchmark`, or the name of one.
+    tasks : iterable of AbsTask or str, or AbsTask, or str
+        Retrieval and reranking tasks or their names; one task; an `mteb.Benchmark`, or the name of one.
     gains : mapping, or GainTable or str
         Task name -> gains as in `with_rcp`; or one table (or its name or folder) whose datasets are called like the
         tasks or their subsets.
     name : str
         The benchmark's name.
     main_score : bool
-        As in `with_rcp`, but by default True: a benchmark's own tables show main scores alone.
+        As in `with_rcp`, but by default True, as a benchmark's scores are of main scores alone. The tasks are then
+        called `<name>.rcp-main`.
     **options
         As in `with_rcp`.
 
@@ -49,8 +50,18 @@ def benchmark(
     RCPError
         What `with_rcp` refuses; no task; a task without gains; gains of a task that is not among these; a table whose
         dataset would serve two tasks.
+
+    Warns
+    -----
+    RCPWarning
+        What `with_rcp` warns of, such as results of other gains in mteb's default result cache.
+
+    Notes
+    -----
+    `get_score(results)` of the benchmark works. mteb's own table (`get_benchmark_result()` of the results) looks tasks
+    up in mteb's registry, and raises KeyError for these, whose names are not in it; `leaderboard` gives a table.
     """
-    plain = [retrieval_task(task) for task in (_of_benchmark(tasks) if isinstance(tasks, str) else tasks)]
+    plain = retrieval_tasks(_of_benchmark(tasks) if isinstance(tasks, str) else tasks)
     names = [own_name(task) for task in plain]
     if not plain:
         raise RCPError("a benchmark needs at least one task")

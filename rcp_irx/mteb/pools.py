@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -54,8 +55,8 @@ def pool(
     Raises
     ------
     RCPError
-        No candidates: neither `top_ranked` nor predictions; predictions of another task; a task without texts; a split
-        or subset that is not there.
+        No candidates: neither `top_ranked` nor predictions; predictions of another task, as the file's name or its
+        queries tell; a task without texts; a split or subset that is not there.
 
     Warns
     -----
@@ -71,7 +72,7 @@ def pool(
     files = (
         [] if predictions is None else [read_predictions(prediction_file(place, task)) for place in _all(predictions)]
     )
-    if num_results is not None and (isinstance(num_results, bool) or num_results < 1):
+    if num_results is not None and not _is_number_of_results(num_results):
         raise RCPError(f"num_results is a whole number of at least 1, not {num_results!r}")
     data = _loaded(task)
     split = _split(task, split)
@@ -88,8 +89,14 @@ def pool(
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
+def _is_number_of_results(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
 def _all(predictions: Place | Iterable[Place]) -> list[Place]:
-    places = [predictions] if isinstance(predictions, (str, os.PathLike)) else list(predictions)
+    places = (
+        list(predictions) if isinstance(predictions, Iterable) and not isinstance(predictions, str) else [predictions]
+    )
     if not places:
         raise RCPError("predictions names no folder")
     return places

@@ -13,11 +13,11 @@ from typing import Any, cast
 import pandas as pd
 from mteb.abstasks import AbsTask, AbsTaskRetrieval
 
-from rcp_irx.errors import RCPError, examples
+from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.mteb.scoring import Results, Rules, read_rules, score
 from rcp_irx.mteb.sources import TaskGains, as_table, gains_by_subset, one_to_one
-from rcp_irx.mteb.tasks import own_name, retrieval_task
+from rcp_irx.mteb.tasks import asked_queries, own_name, retrieval_task, retrieval_tasks, task_rules
 
 ENDING = "_predictions.json"
 META = "mteb_model_meta"
@@ -45,7 +45,7 @@ def score_predictions(
     folder: str | os.PathLike[str],
     gains: TaskGains | Mapping[str, TaskGains],
     *,
-    tasks: Iterable[AbsTask | str] = (),
+    tasks: Iterable[AbsTask | str] | AbsTask | str = (),
     k_values: Iterable[int] = (10,),
     ties: str | None = None,
     rules: str | None = None,
@@ -61,9 +61,10 @@ def score_predictions(
     gains : GainTable, str or mapping
         For predictions of one task as in `with_rcp`. For several tasks task name -> gains, or one table whose datasets
         are called like the tasks or their subsets.
-    tasks : iterable of AbsTask or str
+    tasks : iterable of AbsTask or str, or one
         Tasks that mteb does not know by name: their subsets, and which documents their scores leave out. Others are
-        looked up; what mteb does not know and is not given here leaves out nothing. No data are loaded.
+        looked up; what mteb does not know and is not given here leaves out nothing. No data are loaded; where those of
+        a task given here are, its queries with labels are scored, as `with_rcp` does.
     k_values, ties, rules, ignore_identical_ids
         As in `with_rcp`.
     per_query : bool
@@ -73,19 +74,29 @@ def score_predictions(
     -------
     DataFrame
         `model, revision, task, subset, split`, then the scores that `with_rcp` adds; with `per_query` `qid` comes
-        before them. Scored are the queries of the file that have gains: mteb asks for all that a task scores.
+        before them. Scored are the queries that have gains. One that the file lacks scores 0; but where it cannot be
+        told of which split it is, as the subset has several, it is left out.
 
     Raises
     ------
     RCPError
-        No prediction file, a damaged one, scores that are no numbers, gains that do not fit, and what `with_rcp`
-        refuses; the file is named.
+        No prediction file, a damaged one, scores that are no numbers, gains that do not fit, more than half of a
+        subset's queries with gains missing from the file, and what `with_rcp` refuses; the file is named.
+
+    Warns
+    -----
+    RCPWarning
+        For queries with gains that the file lacks, with their number; for `tasks` without predictions; for queries
+        without gains, and low coverage.
     """
-    given = {own_name(task): task for task in map(retrieval_task, tasks)}
+    given = {own_name(task): task for task in retrieval_tasks(tasks)}
     files = [read_predictions(path) for path in _files(folder)]
     names = list(dict.fromkeys(file.task for file in files))
     by_task = _gains_by_task(gains, names)
-    tables = [_tables(file, given.get(file.task) or _known(file.task), by_task[file.task]) for file in files]
+    if set(given) - set(names):
+        warn(f"no predictions of {examples(set(given) - set(names))}; there are predictions of {examples(names)}")
+    known = {name: given.get(name) or _known(name) for name in names}
+    tables = [_tables(file, known[file.task], by_task[file.task]) for file in files]
     if not isinstance(gains, Mapping):
         users = [
             (own.datasets[0], f.task, subset) for f, of in zip(files, tables, strict=True) for subset, own in of.items()
@@ -93,8 +104,10 @@ def score_predictions(
         one_to_one(users, "predictions")
     parts = []
     for file, by_subset in zip(files, tables, strict=True):
-        how = _rules(given.get(file.task) or _known(file.task), k_values, ties, rules, ignore_identical_ids)
-        parts += [_part(file, key, by_subset[key[0]], how, per_query) for key in file.results]
+        how = _rules(known[file.task], k_values, ties, rules, ignore_identical_ids)
+        for subset, table in by_subset.items():
+            for split, asked in _asked(file, subset, table, known[file.task]).items():
+                parts.append(_part(file, (subset, split), table, asked, how, per_query))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -106,7 +119,7 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
     RCPError
         If it is no JSON, or not of mteb's layout: subset -> split -> query -> document -> score, a number.
     """
-    path = Path(path)
+    path = _path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -123,8 +136,9 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
             results[subset, split] = queries
     if not results:
         raise RCPError(f"{path} is no prediction file of mteb: it holds no subset")
-    task = path.name.removesuffix(ENDING).removesuffix(path.suffix)
-    return Predictions(path, task, str(meta.get("model_name") or ""), str(meta.get("revision") or ""), results)
+    return Predictions(
+        path, _task_of(path), str(meta.get("model_name") or ""), str(meta.get("revision") or ""), results
+    )
 
 
 def prediction_file(place: str | os.PathLike[str], task: AbsTask) -> Path:
@@ -133,20 +147,33 @@ def prediction_file(place: str | os.PathLike[str], task: AbsTask) -> Path:
     Raises
     ------
     RCPError
-        If the folder has none for this task; what it has is named.
+        If the folder has none for this task, what it has is named; if the file's name is another task's.
     """
-    place = Path(place)
+    place, name = _path(place), own_name(task)
     if place.is_file():
+        if place.name.endswith(ENDING) and _task_of(place) != name:
+            raise RCPError(f"{place} is of the task {_task_of(place)!r}, not of {name!r}")
         return place
-    path = place / f"{own_name(task)}{ENDING}"
+    path = place / f"{name}{ENDING}"
     if not path.is_file():
         found = examples(other.name for other in place.glob(f"*{ENDING}")) if place.is_dir() else "no such folder"
         raise RCPError(f"no {path.name} in {place}; found: {found or 'no prediction file'}")
     return path
 
 
+def _path(place: Any) -> Path:
+    if not isinstance(place, (str, os.PathLike)):
+        raise RCPError(f"a folder or file of predictions must be given as a path, not {type(place).__name__}")
+    return Path(place)
+
+
+def _task_of(path: Path) -> str:
+    """The task that a file's name tells."""
+    return path.name.removesuffix(ENDING).removesuffix(path.suffix)
+
+
 def _files(folder: str | os.PathLike[str]) -> list[Path]:
-    place = Path(folder)
+    place = _path(folder)
     found = [place] if place.is_file() else sorted(place.rglob(f"*{ENDING}"))
     if not found:
         there = examples(path.name for path in place.iterdir()) if place.is_dir() else "no such folder"
@@ -203,15 +230,46 @@ def _tables(file: Predictions, task: AbsTaskRetrieval | None, gains: TaskGains) 
 
 
 def _rules(task: AbsTaskRetrieval | None, k_values: Any, ties: Any, rules: Any, identical: bool | None) -> Rules:
-    theirs = task is not None and bool(task.ignore_identical_ids)
-    how = read_rules(k_values, ties, rules, theirs if identical is None else identical)
-    return replace(how, skip_first_result=task is not None and bool(task.skip_first_result))
+    if task is None:
+        return read_rules(k_values, ties, rules, False if identical is None else identical)
+    how = task_rules(task, k_values, ties, rules, identical)
+    return replace(how, skip_first_result=bool(task.skip_first_result))
 
 
-def _part(file: Predictions, key: tuple[str, str], table: GainTable, how: Rules, per_query: bool) -> pd.DataFrame:
+def _asked(file: Predictions, subset: str, table: GainTable, task: AbsTaskRetrieval | None) -> dict[str, list[str]]:
+    """The queries to score of each of the file's splits of a subset: the task's where its data are loaded, else the
+    file's, and those with gains that it lacks.
+    """
+    splits = {split: list(results) for (own, split), results in file.results.items() if own == subset}
+    dataset = None if task is None else task.dataset
+    theirs = {split: own for split in splits if (own := asked_queries(dataset, None, subset, split)) is not None}
+    loaded = theirs.keys() == splits.keys()
+    asked = theirs if loaded else splits
+    judged = dict.fromkeys(table.documents["qid"])
+    scored = set().union(*theirs.values())
+    expected = [qid for qid in judged if not loaded or qid in scored]
+    held = set().union(*splits.values())
+    missing = [qid for qid in expected if qid not in held]
+    if not missing or (held.isdisjoint(expected) and not loaded):  # gains of another task: scoring says so
+        return asked
+    number = f"{len(missing)} of the {counted(len(expected), 'query', 'queries')} that have gains"
+    lack = f"{file.path}, subset {subset!r}, lacks {number}: {examples(missing)}"
+    if 2 * len(missing) > len(expected):
+        raise RCPError(f"{lack}; more than half: is the run whole, and are these the gains of these splits alone?")
+    several = len(splits) > 1 or (task is not None and len(task.eval_splits) > 1)
+    if several and not loaded:
+        warn(f"{lack}; they are left out, as it cannot be told of which split they are (load the task's data to tell)")
+        return asked
+    warn(f"{lack}; they score 0")
+    return asked if loaded else {split: [*qids, *missing] for split, qids in asked.items()}
+
+
+def _part(
+    file: Predictions, key: tuple[str, str], table: GainTable, asked: list[str], how: Rules, per_query: bool
+) -> pd.DataFrame:
     results = file.results[key]
     try:
-        scored = score(results, table, list(results), how, ", ".join((file.task, *key)))
+        scored = score(results, table, asked, how, ", ".join((file.task, *key)))
     except RCPError as error:
         raise RCPError(f"{file.path}: {error}") from None
     head = {"model": file.model, "revision": file.revision, "task": file.task, "subset": key[0], "split": key[1]}

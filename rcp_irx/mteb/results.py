@@ -10,7 +10,7 @@ from mteb.results import BenchmarkResults, ModelResult
 
 from rcp_irx.errors import RCPError, examples
 from rcp_irx.mteb import scoring
-from rcp_irx.mteb.sources import MARK, fits_of
+from rcp_irx.mteb.sources import Stamped, stamped
 
 Given: TypeAlias = "BenchmarkResults | ModelResult | Iterable[ModelResult]"
 
@@ -24,24 +24,28 @@ PART = ["task", "split", "subset"]
 def result_rows(results: Given, what: str, k: int, several_fits: bool) -> pd.DataFrame:
     """A row per model, task, split and subset: `model, task, suffix, revision, split, subset`, and a column per metric.
 
+    The revision is the result's without cutoffs and main score, which change none of these scores.
+
     Raises
     ------
     RCPError
         No results of wrapped tasks; no scores at this cutoff; two results for one row; results that are not comparable:
         several judges, several gains or options of one task, and unless `several_fits` gains of several fits.
     """
-    models = [results] if isinstance(results, ModelResult) else list(getattr(results, "model_results", results))
+    given = [results] if isinstance(results, ModelResult) else getattr(results, "model_results", results)
+    models = list(given) if isinstance(given, Iterable) else [given]
     wrong = [model for model in models if not isinstance(model, ModelResult)]
     if wrong:
         raise RCPError(f"{what} must be mteb's BenchmarkResults or ModelResults, not {type(wrong[0]).__name__}")
     rows, others = [], set()
     for model, name in zip(models, _names(models), strict=True):
         for result in model.task_results:
-            if MARK not in result.dataset_revision:
+            revision = stamped(result.dataset_revision)
+            if revision is None:
                 others.add(result.task_name)
                 continue
             task, _, suffix = result.task_name.rpartition(".")
-            head = {"model": name, "task": task, "suffix": suffix, "revision": result.dataset_revision}
+            head = {"model": name, "task": task, "suffix": suffix, "revision": str(revision)}
             for split, subsets in result.scores.items():
                 for scores in subsets:
                     own = {metric: scores.get(f"{key}_at_{k}") for metric, key in SCORES.items()}
@@ -60,6 +64,13 @@ def by_task(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     wide = rows.pivot(index="model", columns=PART, values=metric).T
     tasks = wide.groupby(level="task", sort=False)
     return tasks.mean().where(tasks.count().eq(tasks.size(), axis=0)).T
+
+
+def stamps(rows: pd.DataFrame) -> dict[str, Stamped]:
+    """What the revision of each task's results says; they have one."""
+    first = rows.drop_duplicates("task")
+    said = zip(first["task"], map(stamped, first["revision"]), strict=True)
+    return {task: revision for task, revision in said if revision is not None}
 
 
 def gaps(rows: pd.DataFrame) -> list[tuple[str, ...]]:
@@ -91,7 +102,11 @@ def _refuse_doubtful(rows: pd.DataFrame, what: str, k: int) -> None:
 
 def _refuse_incomparable(rows: pd.DataFrame, what: str, several_fits: bool) -> None:
     if rows["suffix"].nunique() > 1:
-        raise RCPError(f"{what}: results of several judges (suffixes {examples(rows['suffix'])}); give one as second=")
+        found = examples(rows["suffix"])
+        raise RCPError(
+            f"{what}: results of several judges or main scores (suffixes {found}); give those of one, and a second "
+            "judge's as second="
+        )
     revisions = {str(task): of.unique().tolist() for task, of in rows.groupby("task")["revision"]}
     for task, found in revisions.items():
         if len(found) > 1:
@@ -99,7 +114,7 @@ def _refuse_incomparable(rows: pd.DataFrame, what: str, several_fits: bool) -> N
                 f"{what}: the results of {task} are of different gains, options or data ({examples(found)}); evaluate "
                 "all models anew, with overwrite_strategy='always'"
             )
-    fits = {task: tuple(fits_of(found[0])) for task, found in revisions.items()}
+    fits = {task: said.fits for task, said in stamps(rows).items()}
     if len({fit for own in fits.values() for fit in own}) > 1 and not several_fits:
         raise RCPError(
             f"{what}: the gains come from several fits, whose scores are not comparable; task, fits: "

@@ -85,14 +85,15 @@ def score(results: Results, table: GainTable, asked: Sequence[str], how: Rules, 
     table : GainTable
         Of one dataset.
     asked : sequence of str
-        The task's queries. One that the results miss scores 0; one without gains is left out.
+        The queries to score. One that the results miss scores 0; one without gains is left out.
     where : str
         Task, subset and split, for messages.
 
     Raises
     ------
     RCPError
-        If more than half of the queries have no gains, and what `rcp_irx.evaluation.ndcg` refuses.
+        If more than half of the queries have no gains, results that are of none of the queries, and what
+        `rcp_irx.evaluation.ndcg` refuses.
 
     Warns
     -----
@@ -102,8 +103,10 @@ def score(results: Results, table: GainTable, asked: Sequence[str], how: Rules, 
     qids = _with_gains(table, asked, where)
     columns = [column for column in GAINS if column in table.scored.columns]
     qids, pools = pools_from(table, qids, columns, how.options.ignore_identical_ids)
-    run = _as_mteb_scores(results, qids, how)
-    rows = read_run(run, pools["gain"])
+    run = {qid: results[qid] for qid in qids if qid in results}
+    if not run and not any(qid in results for qid in asked):
+        run = dict(results)  # of other queries: refused below, with ids of both
+    rows = read_run(_as_mteb_scores(run, how), pools["gain"])
     scores: dict[str, np.ndarray] = {}
     for column in columns:
         top = ranked(rows, pools[column], how.k_values[-1], how.options.ties)
@@ -129,9 +132,8 @@ def _with_gains(table: GainTable, asked: Sequence[str], where: str) -> list[str]
     return [qid for qid in asked if qid in judged]
 
 
-def _as_mteb_scores(results: Results, qids: Sequence[str], how: Rules) -> dict[str, Mapping[str, float]]:
+def _as_mteb_scores(run: dict[str, Mapping[str, float]], how: Rules) -> dict[str, Mapping[str, float]]:
     """The rankings as mteb's own scorer sees them, which may skip the first document of each."""
-    run = {qid: results[qid] for qid in qids if qid in results} or dict(results)
     if not how.skip_first_result:
         return run
     skipped: dict[str, Mapping[str, float]] = {}

@@ -6,11 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.registry import resolve_gains
+from rcp_irx.released.layout import listed
 
 Table: TypeAlias = "GainTable | str | os.PathLike[str]"
 TaskGains: TypeAlias = "Table | Mapping[str, Table]"
@@ -111,27 +114,66 @@ def as_table(gains: object) -> GainTable:
     Raises
     ------
     RCPError
-        If it is neither.
+        If it is neither; for a folder of released labels with the call that reads it.
     """
     if isinstance(gains, GainTable):
         return gains
     if isinstance(gains, (str, os.PathLike)):
-        return resolve_gains(os.fspath(gains))
+        try:
+            return resolve_gains(os.fspath(gains))
+        except RCPError as error:
+            if not _is_released(Path(gains)):
+                raise
+            raise RCPError(
+                f"{error}; it looks like released labels: give GainTable.from_released({os.fspath(gains)!r}, subset)"
+            ) from None
     raise RCPError(f"gains must be GainTables, or their names or folders, not {type(gains).__name__}")
 
 
-def stamp(gains: Mapping[str, GainTable], options: str) -> str:
-    """What follows a dataset revision: the fits, a digest of gains and options, and the options that are no default."""
+def _is_released(folder: Path) -> bool:
+    """Whether a folder holds labels in a layout of released datasets, as its files' names tell."""
+    return any(name.endswith(".parquet") and ("qrels" in name or "gains" in name) for name in listed(folder))
+
+
+def stamp(gains: Mapping[str, GainTable], options: str, k_values: Sequence[int], main_score: str | None) -> str:
+    """What follows a dataset revision: `+rcp:<fits>:<digest><options>@<cutoffs> main=<main score>`.
+
+    The digest is of gains and options; options that are the default, and a main score that is the task's, are left out.
+    """
     fits = ",".join(sorted({table.fit_id for table in gains.values()}))
     content = {subset: _digest(table) for subset, table in sorted(gains.items())}
     digest = hashlib.sha256(json.dumps([content, options]).encode()).hexdigest()[:8]
-    return f"{MARK}{fits}:{digest}{options}"
+    main = "" if main_score is None else f" main={main_score}"
+    return f"{MARK}{fits}:{digest}{options}@{','.join(map(str, k_values))}{main}"
 
 
-def fits_of(revision: str) -> list[str]:
-    """The fits that a stamped revision names; none where it bears no stamp."""
-    _, marked, rest = revision.rpartition(MARK)
-    return rest.rpartition(":")[0].split(",") if marked else []
+@dataclass(frozen=True)
+class Stamped:
+    """What a stamped revision says: the data's revision, the fits, the digest of gains and options, the options."""
+
+    data: str
+    fits: tuple[str, ...]
+    digest: str
+    options: str
+
+    def __str__(self) -> str:
+        """What two results must share so that their scores compare: neither cutoffs nor the main score."""
+        return f"{self.data}{MARK}{','.join(self.fits)}:{self.digest}{self.options}"
+
+    @property
+    def judged(self) -> tuple[object, ...]:
+        """The gains and how they score, whatever the data."""
+        return self.fits, self.digest, self.options
+
+
+def stamped(revision: str) -> Stamped | None:
+    """What a revision says; None where it bears no stamp."""
+    data, marked, rest = revision.rpartition(MARK)
+    if not marked:
+        return None
+    fits, _, more = rest.partition("@")[0].rpartition(":")
+    digest, bracket, options = more.partition("(")
+    return Stamped(data, tuple(fits.split(",")), digest, bracket + options)
 
 
 def _digest(table: GainTable) -> str:

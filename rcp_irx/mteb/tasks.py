@@ -17,8 +17,11 @@ from mteb.abstasks.task_metadata import TaskMetadata
 
 from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.gains import GainTable
+from rcp_irx.mteb.cached import warn_of_other_results
 from rcp_irx.mteb.scoring import GAINS, Results, Rules, read_rules, score
 from rcp_irx.mteb.sources import TaskGains, gains_by_subset, stamp
+
+SUFFIX, MAIN_SUFFIX = "rcp", "rcp-main"
 
 
 def with_rcp(
@@ -30,7 +33,7 @@ def with_rcp(
     ties: str | None = None,
     rules: str | None = None,
     ignore_identical_ids: bool | None = None,
-    suffix: str = "rcp",
+    suffix: str | None = None,
 ) -> AbsTaskRetrieval:
     """A task whose results also hold RCP scores, beside mteb's own, which stay what they were.
 
@@ -52,8 +55,9 @@ def with_rcp(
     ignore_identical_ids : bool, optional
         Whether a document whose id is its query's leaves RCP's rankings and ideals, as the paper does on NanoArguAna
         (Section C.5), where mteb keeps it. By default as in mteb's own scores of the task.
-    suffix : str
-        The new task is called `<name>.<suffix>`.
+    suffix : str, optional
+        The new task is called `<name>.<suffix>`: by default `<name>.rcp`, and with `main_score` `<name>.rcp-main`, so
+        that main scores of both kinds never meet under one name.
 
     Returns
     -------
@@ -72,14 +76,17 @@ def with_rcp(
     Warns
     -----
     RCPWarning
-        When identical ids leave only RCP's scores. When evaluated: for queries without gains, and low coverage.
+        When identical ids leave only RCP's scores; when results of other gains, options or data lie under the new name
+        in mteb's default result cache. When evaluated: for queries without gains, and low coverage.
 
     Notes
     -----
-    mteb's result cache knows a task by its name alone. The new name keeps results of the task itself apart; for other
-    gains or options take another `suffix`, or evaluate with `overwrite_strategy="always"`. Which gains and options a
-    result is of stands in its `dataset_revision`. Models are shown the task under its own name, so that prompts by
-    task name hold; predictions are saved under that name too.
+    mteb's result cache knows a task by its name alone. The new name keeps results of the task itself apart, but for
+    other gains or options under the same name mteb gives the old results back, and no task can hinder it. Take another
+    `suffix`, evaluate with `overwrite_strategy="always"`, or give a cache of one's own. Such results are looked for,
+    and warned of, in the default cache alone. Which gains, options, cutoffs and main score a result is of stands in its
+    `dataset_revision`. Models are shown the task under its own name, so that prompts by task name hold; predictions are
+    saved under that name too.
 
     Where a task skips the first result, RCP's rankings skip it too; its gain stays in the ideal (`gains.exclude` takes
     documents out of both).
@@ -87,17 +94,23 @@ def with_rcp(
     plain = retrieval_task(task)
     if isinstance(plain, RCPTask):
         raise RCPError(f"{plain.metadata.name} holds RCP scores already; wrap the task itself, with another suffix")
-    if not re.fullmatch(r"[\w-]+", suffix):
+    if suffix is None:
+        suffix = MAIN_SUFFIX if main_score else SUFFIX
+    if not isinstance(suffix, str) or not re.fullmatch(r"[\w-]+", suffix):
         raise RCPError(f"suffix must be letters, digits, '_' or '-'; it is {suffix!r}")
     subsets, known = list(plain.hf_subsets or plain.metadata.hf_subsets), list(plain.metadata.hf_subsets)
     tables = gains_by_subset(gains, plain.metadata.name, subsets, known, len(known) == 1)
-    how = _rules(plain, k_values, ties, rules, ignore_identical_ids)
+    how = task_rules(plain, plain.k_values if k_values is None else k_values, ties, rules, ignore_identical_ids)
+    if how.options.ignore_identical_ids and not plain.ignore_identical_ids:
+        whose = f"{plain.metadata.name}: documents whose id is the query's"
+        warn(f"{whose} leave RCP's rankings and ideals; mteb's own scores keep them")
     wrapped: Any = _blank(type(plain))
     vars(wrapped).update(vars(plain), hf_subsets=list(subsets), dataset=unshared(plain.dataset))
     wrapped.rng_state, wrapped.np_rng = copy.deepcopy((plain.rng_state, plain.np_rng))
     wrapped.rcp = Settings(tables, how, suffix, bool(main_score))
     wrapped.wrapped_metadata = plain.metadata
     wrapped.metadata = wrapped.rcp.renamed(plain.metadata)
+    warn_of_other_results(wrapped.metadata.name, wrapped.metadata.revision)
     return wrapped
 
 
@@ -111,15 +124,15 @@ class Settings:
     main_score: bool
 
     def renamed(self, metadata: TaskMetadata) -> TaskMetadata:
-        """The metadata under the new name; the revision says which gains and options."""
-        revision = metadata.revision + stamp(self.gains, str(self.rules))
-        main = f"{GAINS['gain']}_at_{self.rules.headline}" if self.main_score else metadata.main_score
+        """The metadata under the new name; the revision says which gains, options, cutoffs and main score."""
+        main = f"{GAINS['gain']}_at_{self.rules.headline}" if self.main_score else None
+        revision = metadata.revision + stamp(self.gains, str(self.rules), self.rules.k_values, main)
         return metadata.model_copy(
             update={
                 "name": f"{metadata.name}.{self.suffix}",
                 "description": f"{metadata.description} Scored with calibrated gains too (RCP-nDCG).",
                 "dataset": {**metadata.dataset, "revision": revision},
-                "main_score": main,
+                "main_score": main or metadata.main_score,
                 "adapted_from": [metadata.name],
             }
         )
@@ -184,8 +197,7 @@ class RCPTask(AbsTaskRetrieval):
         where = f"{self.wrapped_metadata.name}, {subset}, {split}"
         if subset not in self.rcp.gains:
             raise RCPError(f"{where}: the task was wrapped with gains for {examples(self.rcp.gains)} only")
-        queries = _queries_of(self.dataset, subset, split)
-        asked = [qid for qid, labels in qrels.items() if labels and (queries is None or qid in queries)]
+        asked = asked_queries(self.dataset, qrels, subset, split) or []
         how = replace(self.rcp.rules, skip_first_result=self.skip_first_result)
         return score(results, self.rcp.gains[subset], asked, how, where).means()
 
@@ -215,6 +227,20 @@ def retrieval_task(task: AbsTask | str) -> AbsTaskRetrieval:
     return task
 
 
+def retrieval_tasks(tasks: Any) -> list[AbsTaskRetrieval]:
+    """Tasks or their names, or one of them, as `retrieval_task` gives each.
+
+    Raises
+    ------
+    RCPError
+        If it is neither, and what `retrieval_task` refuses.
+    """
+    given = [tasks] if isinstance(tasks, (str, AbsTask)) else tasks
+    if not isinstance(given, Iterable):
+        raise RCPError(f"tasks must be tasks of mteb or their names, not {type(tasks).__name__}")
+    return [retrieval_task(task) for task in given]
+
+
 def own_name(task: AbsTask) -> str:
     """The task's name; of a wrapped task, that of the task itself."""
     return str(getattr(task, "wrapped_metadata", task.metadata).name)
@@ -238,27 +264,36 @@ def _blank(own: Any) -> Any:
     return wrapping.__new__(wrapping)
 
 
-def _rules(task: AbsTaskRetrieval, k_values: Any, ties: Any, rules: Any, ignore_identical_ids: bool | None) -> Rules:
-    name, theirs = task.metadata.name, bool(task.ignore_identical_ids)
-    how = read_rules(
-        task.k_values if k_values is None else k_values,
-        ties,
-        rules,
-        theirs if ignore_identical_ids is None else ignore_identical_ids,
-    )
+def task_rules(task: AbsTaskRetrieval, k_values: Any, ties: Any, rules: Any, identical: bool | None) -> Rules:
+    """The rules as given by a user for a task, but for the first result.
+
+    Raises
+    ------
+    RCPError
+        What `read_rules` refuses; cutoffs below the depth that mteb asks for; identical ids that mteb dropped before.
+    """
+    name, theirs = own_name(task), bool(task.ignore_identical_ids)
+    how = read_rules(k_values, ties, rules, theirs if identical is None else identical)
     depth = max(task.k_values)
     if how.k_values[-1] > depth:
         raise RCPError(f"k_values up to {how.k_values[-1]}: mteb asks for {depth} documents a query on {name}")
-    ours = how.options.ignore_identical_ids
-    if theirs and not ours:
+    if theirs and not how.options.ignore_identical_ids:
         raise RCPError(f"mteb drops documents whose id is the query's on {name}, before anything is scored")
-    if ours and not theirs:
-        warn(f"{name}: documents whose id is the query's leave RCP's rankings and ideals; mteb's own scores keep them")
     return how
 
 
-def _queries_of(dataset: Any, subset: str, split: str) -> set[str] | None:
-    """The ids of a split's queries; None where the data are not there."""
+def asked_queries(dataset: Any, qrels: Mapping[str, Any] | None, subset: str, split: str) -> list[str] | None:
+    """The queries of a split that a task scores, those with labels; None where it is not known.
+
+    Parameters
+    ----------
+    qrels : mapping or None
+        The split's labels by query; None: those in the data.
+    """
     parts = dataset or {}
     part = parts.get(subset, parts).get(split) or {}
-    return set(part["queries"]["id"]) if "queries" in part else None
+    labels = part.get("relevant_docs") if qrels is None else qrels
+    if labels is None:
+        return None
+    known = set(part["queries"]["id"]) if "queries" in part else labels
+    return [qid for qid, own in labels.items() if own and qid in known]

@@ -27,7 +27,7 @@ SUITE = gains("InMemory", "one", "two")
 def test_a_benchmark_runs_and_sums_up(tmp_path):
     bench = benchmark([OneSubset(), TwoSubsets()], SUITE, name="Two tasks", k_values=[10])
     assert isinstance(bench, mteb.Benchmark)
-    assert [task.metadata.name for task in bench] == ["InMemory.rcp", "InMemoryTwo.rcp"]
+    assert [task.metadata.name for task in bench] == ["InMemory.rcp-main", "InMemoryTwo.rcp-main"]
     cache = mteb.ResultCache(tmp_path)
     result = mteb.evaluate(bm25(), bench, cache=cache, show_progress_bar=False)
     one, two = result.task_results
@@ -43,17 +43,21 @@ def test_a_benchmark_runs_and_sums_up(tmp_path):
 def test_gains_by_task_and_a_benchmarks_name():
     bench = benchmark("NanoBEIR", {task.metadata.name: gains() for task in mteb.get_benchmark("NanoBEIR")}, name="N")
     assert len(bench) == 13
-    assert bench[0].metadata.name == "NanoArguAnaRetrieval.rcp"
+    assert bench[0].metadata.name == "NanoArguAnaRetrieval.rcp-main"
     assert bench[0].metadata.main_score == "rcp_ndcg_at_10"
     (task,) = benchmark([OneSubset()], {"InMemory": gains()}, name="N", main_score=False, suffix="rcp2")
     assert task.metadata.name == "InMemory.rcp2"
     assert task.metadata.main_score == "ndcg_at_10"
+    (task,) = benchmark(OneSubset(), gains(), name="N", main_score=False)
+    assert task.metadata.name == "InMemory.rcp"
 
 
 @pytest.mark.parametrize(
     ("tasks", "given", "message"),
     [
         ([], SUITE, "at least one task"),
+        (None, SUITE, "tasks must be tasks of mteb or their names, not NoneType"),
+        (OneSubset(), None, "GainTables, or their names or folders, not NoneType"),
         ("NoSuchBenchmark", SUITE, "mteb has no benchmark 'NoSuchBenchmark'"),
         ([OneSubset(), TwoSubsets()], {"InMemory": gains()}, "none for 'InMemoryTwo', and some for none"),
         (
@@ -74,17 +78,29 @@ def test_what_is_no_benchmark(tasks, given, message):
 # --- leaderboard
 
 
-def result(model, task="A", scores=(0.5, 0.6, 0.7), judged=1.0, fit="f", suffix="rcp", without=0.0, data="r", **parts):
-    """A model's result on a task: (nDCG, Count, RCP) by part, `split__subset`."""
+def result(
+    model,
+    task="A",
+    scores=(0.5, 0.6, 0.7),
+    judged=1.0,
+    fit="f",
+    suffix="rcp",
+    without=0.0,
+    data="r",
+    more="",
+    **parts,
+):
+    """A model's result on a task: (nDCG, Count, RCP) by part, `split__subset`; `judged` a share or one by part."""
     by_split: dict[str, list] = {}
     for part, (labels, count, rcp) in (parts or {"test__default": scores}).items():
         split, subset = part.split("__")
-        own = {"ndcg_at_10": labels, "count_ndcg_at_10": count, "rcp_ndcg_at_10": rcp, "rcp_judged_at_10": judged}
+        share = judged[part] if isinstance(judged, dict) else judged
+        own = {"ndcg_at_10": labels, "count_ndcg_at_10": count, "rcp_ndcg_at_10": rcp, "rcp_judged_at_10": share}
         own = {name: value for name, value in own.items() if value is not None}
-        more = {"main_score": labels, "hf_subset": subset, "languages": [], "rcp_queries_without_gains": without}
-        by_split.setdefault(split, []).append({**own, **more})
+        head = {"main_score": labels, "hf_subset": subset, "languages": [], "rcp_queries_without_gains": without}
+        by_split.setdefault(split, []).append({**own, **head})
     one = TaskResult(
-        dataset_revision=f"{data}+rcp:{fit}:0",
+        dataset_revision=f"{data}+rcp:{fit}:0{more}",
         task_name=f"{task}.{suffix}",
         mteb_version="2.26.0",
         scores=by_split,
@@ -156,11 +172,22 @@ def test_a_model_that_misses_a_part_has_no_mean_and_no_rank():
 
 def test_low_coverage_is_marked():
     models = [result("m1"), result("m2", judged=0.9499), result("m1", "B", judged=0.95), result("m2", "B", judged=0.95)]
-    with pytest.warns(RCPWarning, match=r"\* less than 95% of a model's top 10 has a gain.*A: 0.950 for m2|A: 0.95"):
+    with pytest.warns(
+        RCPWarning, match=r"\* less than 95% of a model's top 10 has a gain.*A, default, test: 0.950 for m2"
+    ):
         board = leaderboard(models)
     assert board["RCPnDCG@10"].columns.tolist()[:2] == ["A *", "B"]
     assert board["nDCG@10"].columns.tolist()[:2] == ["A", "B"]
     assert any(note.startswith("* less than 95%") for note in board.attrs["notes"])
+
+
+def test_a_task_is_marked_where_one_of_its_subsets_has_low_coverage():
+    parts = {f"{split}__{subset}": (0.5, 0.5, 0.5) for split in ("dev", "test") for subset in ("x", "y")}
+    shares = dict.fromkeys(parts, 1.0) | {"test__y": 0.9}  # .975 on the mean
+    with pytest.warns(RCPWarning, match=r"and a document without one counts 0: A, y, test: 0.900 for m$"):
+        board = leaderboard(result("m", judged=shares, **parts))
+    assert board["RCPnDCG@10"].columns.tolist()[0] == "A *"
+    assert board[("RCPJudged@10", "A *")].item() == pytest.approx(0.975)
 
 
 def test_queries_without_gains_are_told():
@@ -169,24 +196,96 @@ def test_queries_without_gains_are_told():
 
 
 def test_a_second_judge():
-    second = [
+    others = [
         result("m1", "A", (0.9, 0.5, 0.9), fit="g", suffix="rcp2"),
         result("m2", "A", (0.5, 0.9, 0.8), fit="g", suffix="rcp2"),
         result("m3", "A", (0.7, 0.7, 0.1), fit="g", suffix="rcp2"),
     ]
-    board = leaderboard(THREE[:3], second)
+    board = leaderboard(THREE[:3], others)
     assert board.index.tolist() == ["m2", "m3", "m1"]
     assert board[("second RCPnDCG@10", "A")].tolist() == [0.8, 0.1, 0.9]
     assert board[("second RCPnDCG@10", "rank")].tolist() == [2, 3, 1]
     assert board[("second RCPnDCG@10", "change")].tolist() == [1, -1, 0]
     with pytest.warns(RCPWarning, match="no result of the second judge for model 'm3'"):
-        board = leaderboard(THREE[:3], second[:2])
+        board = leaderboard(THREE[:3], others[:2])
     assert board[("second RCPnDCG@10", "rank")].isna().tolist() == [False, True, False]
     assert board[("RCPnDCG@10", "rank")].tolist()[::2] == [1, 2]
     with pytest.raises(RCPError, match="the second judge's results are of 'A', the first's of 'A', 'B'"):
-        leaderboard(THREE, second)
-    with pytest.raises(RCPError, match=r"results of several judges \(suffixes 'rcp', 'rcp2'\)"):
-        leaderboard([*THREE[:3], *second])
+        leaderboard(THREE, others)
+    with pytest.raises(RCPError, match=r"results of several judges or main scores \(suffixes 'rcp', 'rcp2'\)"):
+        leaderboard([*THREE[:3], *others])
+
+
+def second(model="m1", task="A", fit="g", suffix="rcp2", **more):
+    return result(model, task, fit=fit, suffix=suffix, **more)
+
+
+def test_a_second_judge_of_other_splits_or_subsets_is_refused():
+    x, y = {"test__x": (0.1, 0.1, 0.1)}, {"test__y": (0.9, 0.9, 0.9)}
+    with pytest.raises(RCPError, match=r"only the first has .*'A', 'test', 'x'.*only the second .*'A', 'test', 'y'"):
+        leaderboard(result("m1", **x), second(**y))
+    with pytest.raises(RCPError, match=r"only the first has .*'A', 'test', 'y'.*only the second none"):
+        leaderboard(result("m1", **x, **y), second(**x))
+    with pytest.raises(RCPError, match=r"only the second .*'A', 'dev', 'x'"):
+        leaderboard(result("m1", **x), second(**x, dev__x=(0.1, 0.1, 0.1)))
+
+
+def test_a_second_judge_on_other_data_is_refused():
+    with pytest.raises(RCPError, match=r"on other data: task, revisions \('A', 'r', 'r2'\)"):
+        leaderboard(result("m1"), second(data="r2"))
+
+
+def test_the_first_judge_is_no_second():
+    with pytest.raises(
+        RCPError, match="the second judge's results of 'A' are of the same gains and rules as the first"
+    ):
+        leaderboard(THREE[:3], THREE[:3])
+    with pytest.raises(RCPError, match="of 'B' are of the same gains and rules"):
+        leaderboard(
+            [result("m1", "A", more="@10"), result("m1", "B", more="@10")],
+            [second(), second(task="B", fit="f", more="@5,10 main=rcp_ndcg_at_10")],
+            several_fits=True,
+        )
+
+
+def test_what_limits_the_second_judges_scores_is_told():
+    x, y = {"test__x": (0.5, 0.5, 0.5)}, {"test__y": (0.5, 0.5, 0.5)}
+    first = [result(model, without=2.0, **x, **y) for model in ("m1", "m2", "m3")]
+    others = [
+        second("m1", without=3.0, judged={"test__x": 1.0, "test__y": 0.8}, more="(ties='mean')", **x, **y),
+        second("m2", without=3.0, more="(ties='mean')", **x),
+        second("m4", without=3.0, more="(ties='mean')", **x, **y),
+    ]
+    with pytest.warns(RCPWarning):
+        board = leaderboard(first, others)
+    notes = "\n".join(board.attrs["notes"])
+    for part in (
+        "no result of the second judge for model 'm3', which gets no rank",
+        "no result of the first judge for model 'm4', which is left out",
+        "counts 0: second judge, A, y, test: 0.800 for m1",
+        "A, x, test: 2; A, y, test: 2; second judge, A, x, test: 3; second judge, A, y, test: 3",
+        "no result of the second judge, and so neither mean nor rank: model, task, split, subset "
+        "('m2', 'A', 'test', 'y')",
+        "the two judges' scores follow other rules; task, rules: ('A', '', \"(ties='mean')\")",
+    ):
+        assert part in notes
+    assert board[("second RCPnDCG@10", "A *")].isna().to_dict() == {"m1": False, "m2": True, "m3": True}
+    assert "A" in board["nDCG@10"].columns
+
+
+def test_a_second_judge_of_other_models_is_refused_and_of_other_runs_told():
+    with pytest.raises(RCPError, match="share no model; the first's are of 'm1', 'm2', the second's of 'm3'"):
+        leaderboard([result("m1"), result("m2")], second("m3"))
+    first, others = [result("m1"), result("m2")], [second("m1"), second("m2", scores=(0.51, 0.6, 0.7))]
+    with pytest.warns(RCPWarning, match=r"are of other runs, .* subset \('m2', 'A', 'test', 'default'\)$"):
+        leaderboard(first, others)
+
+
+def test_cutoffs_and_main_scores_do_not_keep_results_apart():
+    board = leaderboard([result("m1", more="@10"), result("m2", more="@5,10 main=rcp_ndcg_at_10")])
+    assert len(board) == 2
+    with pytest.raises(RCPError, match="different gains, options or data"):
+        leaderboard([result("m1", more="@10"), result("m2", more="(ties='mean')@10")])
 
 
 def test_gains_without_pass_counts_have_no_count_block():
@@ -225,6 +324,9 @@ def test_revisions_of_a_model_are_told_apart():
     [
         ([], {}, "no result of a wrapped task"),
         ([3], {}, "BenchmarkResults or ModelResults, not int"),
+        (None, {}, "results must be mteb's BenchmarkResults or ModelResults, not NoneType"),
+        (3, {}, "BenchmarkResults or ModelResults, not int"),
+        ([result("m1")], {"second": 3}, "second must be mteb's BenchmarkResults or ModelResults, not int"),
         ([result("m1")], {"k": 5}, "no scores at cutoff 5 for 'A'"),
     ],
     ids=str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 pytest.importorskip("mteb", reason="mteb is not installed: pip install 'rcp-irx[mteb]'")
@@ -168,8 +169,17 @@ def test_predictions_of_another_task_are_refused(tmp_path):
     evaluate(bm25(), TwoSubsets(), prediction_folder=tmp_path)
     with pytest.raises(RCPError, match=r"no InMemory_predictions.json in .*; found: 'InMemoryTwo_predictions.json'"):
         pool(OneSubset(), tmp_path)
+    other = tmp_path / "InMemoryTwo_predictions.json"
+    with pytest.raises(
+        RCPError, match=r"InMemoryTwo_predictions\.json is of the task 'InMemoryTwo', not of 'InMemory'"
+    ):
+        pool(OneSubset(), other)
+    same = write(tmp_path / "same", predicted({qid: {TEXTS[0][0]: 1.0} for qid in LABELS}), "Other")
+    with pytest.raises(RCPError, match="is of the task 'Other', not of 'InMemory'"):  # though all of it would fit
+        pool(with_rcp(OneSubset(), gains()), same / "Other_predictions.json")
+    free = other.rename(tmp_path / "run.json")  # a name that tells nothing
     with pytest.raises(RCPError, match=r"has no subset 'default' with split 'test'; it has \('one', 'test'\)"):
-        pool(OneSubset(), tmp_path / "InMemoryTwo_predictions.json")
+        pool(OneSubset(), free)
     strange = write(tmp_path / "strange", predicted({"q77": {"d": 1.0}}))
     with pytest.raises(RCPError, match="its queries 'q77' are not those of the task"):
         pool(OneSubset(), strange)
@@ -189,8 +199,13 @@ def test_other_bad_input(tmp_path):
         pool(OneSubset(), split="train")
     with pytest.raises(RCPError, match="predictions names no folder"):
         pool(OneSubset(), [])
-    with pytest.raises(RCPError, match="num_results is a whole number"):
-        pool(MockRerankingTask(), split="test", num_results=0)
+    for wrong in (0, 2.5, "3", True, [3]):
+        with pytest.raises(RCPError, match="num_results is a whole number"):
+            pool(MockRerankingTask(), split="test", num_results=wrong)
+    assert len(pool(MockRerankingTask(), split="test", num_results=np.int64(1))) == 2
+    for wrong in (3, [3], [None]):
+        with pytest.raises(RCPError, match="predictions must be given as a path, not"):
+            pool(OneSubset(), wrong)
     images = write(tmp_path, predicted({q: {"d1": 1.0, "d2": 0.5} for q in ("q0", "q1")}), "MockAny2AnyRetrievalI2T")
     with pytest.raises(RCPError, match="the queries have no texts"):
         pool(MockAny2AnyRetrievalI2TTask(), images, split=MockAny2AnyRetrievalI2TTask.metadata.eval_splits[0])

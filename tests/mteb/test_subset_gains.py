@@ -8,7 +8,7 @@ pytest.importorskip("mteb", reason="mteb is not installed: pip install 'rcp-irx[
 
 from rcp_irx import RCPError, RCPWarning
 from rcp_irx.mteb import with_rcp
-from rcp_irx.mteb.sources import fits_of
+from rcp_irx.mteb.sources import stamped
 from tests.mteb.collection import OneSubset, TwoSubsets, gains
 
 pytestmark = pytest.mark.mteb
@@ -100,5 +100,5 @@ def test_subsets_of_several_fits_are_warned_of():
     assert other.fit_id != TWO.fit_id
     with pytest.warns(RCPWarning, match="InMemoryTwo: the subsets' gains come from 2 fits"):
         wrapped = with_rcp(TwoSubsets(), {"one": TWO.select("one"), "two": other})
-    assert fits_of(wrapped.metadata.revision) == sorted([TWO.fit_id, other.fit_id])
-    assert fits_of("an unstamped revision") == []
+    assert stamped(wrapped.metadata.revision).fits == tuple(sorted([TWO.fit_id, other.fit_id]))
+    assert stamped("an unstamped revision") is None
