@@ -47,7 +47,8 @@ def stored_runs(folder):
 def score(folder, rules=None, k=10):
     """Per-query scores: metric -> subset -> frame of queries x systems.
 
-    Labels and gains are scored alike: linear gain, the same rule for ties, excluded documents out of both.
+    Labels and gains are scored alike: linear gain, the same rule for ties, excluded documents out of both. RCP-nDCG is
+    over the queries that have gains; nDCG over those of them that have a label (0 or above), for all systems alike.
     """
     scores = {metric: {} for metric in METRICS}
     for subset, runs in stored_runs(folder).items():
@@ -55,12 +56,26 @@ def score(folder, rules=None, k=10):
         if not len(gains.human_labels):
             raise RCPError(f"subset {subset!r} of {folder} has no labels to compare with")
         qrels = gains.qrels(gains.human_labels)
-        labels = qrels.assign(gain=qrels["label"].clip(lower=0))  # no label counts 0
+        labelled = set(qrels["qid"][qrels["label"].ge(0) & ~qrels["excluded"]])
+        if not labelled:
+            raise RCPError(f"subset {subset!r} of {folder} has labels of excluded documents alone")
+        labels = qrels[qrels["qid"].isin(labelled)]
+        labels = labels.assign(gain=labels["label"].clip(lower=0))  # a document without a label counts 0
         frames = {system: read_run(path) for system, path in runs.items()}
         for metric, source in zip(METRICS, [labels, gains], strict=True):
             values = {system: ndcg(run, source, k, rules=rules) for system, run in frames.items()}
             scores[metric][subset] = pd.DataFrame(values)
     return scores
+
+
+def queries_scored(scores):
+    """A line for each metric: over how many queries of each subset it is; and how many have gains and no label."""
+    for metric, frames in scores.items():
+        sizes = {subset: len(values) for subset, values in frames.items()}
+        without = sum(len(scores[METRICS[1]][subset]) - size for subset, size in sizes.items())
+        left = f"; {without} with gains and no label left out" if without else ""
+        each = ", ".join(f"{subset} {size}" for subset, size in sizes.items())
+        yield f"{metric} is over {sum(sizes.values())} queries ({each}){left}"
 
 
 def leaderboard(scores):
@@ -130,6 +145,7 @@ def main(arguments=None):
             write_demo(folder)
             print("Toy rankers and a stand-in judge, to show the path. Draw no conclusions.\n")
         scores = score(folder, chosen.rules, chosen.k)
+    print("\n".join(queries_scored(scores)), "\n")
     boards = [leaderboard(scores[metric]) for metric in METRICS]
     changes = rank_changes(boards)
     for metric, board in zip(METRICS, boards, strict=True):

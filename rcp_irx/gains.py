@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -343,7 +343,9 @@ class GainTable:
             api=api,
         )
 
-    def to_released(self, folder: str | os.PathLike[str], subset: str | None = None, **options: Any) -> Path:
+    def to_released(
+        self, folder: str | os.PathLike[str], subset: str | Mapping[str, str] | None = None, **options: Any
+    ) -> Path:
         """Write the gains as a dataset in mteb's layout, with a card; `from_released` reads them back equal.
 
         Options (`split, corpus, human_labels, licence`) and errors stand in `rcp_irx.released.writing.write_released`.
@@ -354,7 +356,7 @@ class GainTable:
 
         return write_released(self, folder, subset, **options)
 
-    def to_hf(self, repo_id: str, subset: str | None = None, **options: Any) -> Any:
+    def to_hf(self, repo_id: str, subset: str | Mapping[str, str] | None = None, **options: Any) -> Any:
         """Upload what `to_released` writes to a dataset repository on the Hugging Face Hub.
 
         Options are those of `to_released` and of `rcp_irx.released.writing.upload_released` (`private, revision,

@@ -59,6 +59,11 @@ def holds(documents: pd.DataFrame, *columns: str) -> bool:
     return not len(documents) or not documents[list(columns)].isna().all().any()
 
 
+def has_abilities(documents: pd.DataFrame, criteria: pd.DataFrame) -> bool:
+    """Whether a table holds abilities, and the criteria that they are measured against."""
+    return len(criteria) > 0 and holds(documents, "theta")
+
+
 def check(documents: pd.DataFrame, queries: pd.DataFrame, criteria: pd.DataFrame) -> None:
     """Refuse frames that cannot be a gain table's; what each may hold stands in `GainTable`."""
     if documents["excluded"].dtype != bool and len(documents):
@@ -119,7 +124,7 @@ def levels(documents: pd.DataFrame, criteria: pd.DataFrame) -> np.ndarray:
     RCPError
         If the table has no abilities.
     """
-    if len(documents) and (not len(criteria) or not holds(documents, "theta")):
+    if len(documents) and not has_abilities(documents, criteria):
         raise RCPError("the abilities of these gains were not released, and no label can be made of them: give labels")
     difficulty, ability = criteria["beta"].to_numpy(dtype=float), documents["theta"].to_numpy(dtype=float)
     return (difficulty <= ability[:, None]).sum(axis=1).astype(np.int64)

@@ -150,6 +150,8 @@ def test_labels_that_came_with_the_gains_serve_where_the_base_has_none(name):
     labels = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["b", "z"], "label": [1, 1]})
     labelled = GainTable(gains.documents, gains.queries, gains.criteria, gains.metadata, human_labels=labels)
     dataset = register(name, labelled)
+    with pytest.warns(RCPWarning, match=f"1 query of '{name}' with gains and no label, where .* give 0: '007'"):
+        dataset.qrels_iter()
     assert {(q.query_id, q.doc_id): q.relevance for q in dataset.qrels_iter()} == {
         ("q1", "b"): 1,
         ("q1", "z"): 1,
@@ -294,9 +296,38 @@ def test_qrels_without_a_relevance_are_an_error_that_names_the_fields(name):
     given = base(queries=["q1", "007"])
     other = ir_datasets.Dataset(given.docs_handler(), given.queries_handler())
     labelled = ir_datasets.Dataset(other, in_memory.Qrels([Preference("q1", "a", "pro")]))
-    dataset = register(name, table(), labelled)
     with pytest.raises(RCPError, match=r"have no 'relevance' \(they have \['query_id', 'doc_id', 'stance'\]\)"):
-        dataset.qrels_iter()
+        register(name, table(), labelled)
+    assert name not in list(ir_datasets.registry)
+
+
+def test_gains_without_abilities_need_labels_and_that_is_told_at_once(name):
+    plain = table()
+    rows = plain.documents.assign(theta=math.nan)
+    gains = GainTable(rows, plain.queries, plain.criteria)
+    with pytest.raises(RCPError, match=r"neither abilities nor labels.*give register a base that has qrels"):
+        register(name, gains)
+    with pytest.raises(RCPError, match="neither abilities nor labels"):
+        register(name, gains, base(queries=["q1", "007"], qrels=None))
+    assert name not in list(ir_datasets.registry)
+    labels = pd.DataFrame({"qid": ["q1"], "docno": ["b"], "label": [1]})
+    labelled = GainTable(rows, plain.queries, plain.criteria, human_labels=labels)
+    assert {qrel.relevance for qrel in register(name, labelled).qrels_iter()} == {1, -1}
+    over = register(f"{name}/over", gains, base(queries=["q1", "007"]))
+    assert {qrel.relevance for qrel in over.qrels_iter()} == {2, 1, 0, -1}
+
+
+def test_the_same_gains_read_from_another_place_are_the_same(name):
+    plain = table()
+    here, there = (
+        GainTable(plain.documents, plain.queries, plain.criteria, {"released": {"source": place}, "fit_id": "f"})
+        for place in ("here", "there")
+    )
+    assert here != there
+    dataset = register(name, here)
+    assert register(name, there) is dataset
+    with pytest.raises(RCPError, match="registered already"):
+        register(name, here.exclude(plain.documents[["qid", "docno"]].head(1)))
 
 
 def test_metadata_and_documentation_tell_what_is_there():

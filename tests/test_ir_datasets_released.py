@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -214,6 +216,37 @@ def test_registering_again_is_harmless_from_the_same_place_or_with_the_same_cont
         register_released(suite, other)
 
 
+def written(folder, gains):
+    """A release as its owners write it: no table is saved beside the Parquet files."""
+    gains.to_released(folder)
+    shutil.rmtree(folder / "rcp_irx")
+    return folder
+
+
+def test_the_same_content_from_a_folder_of_another_name_is_harmless(suite, tmp_path):
+    ids = register_released(suite, written(tmp_path / "one", halves()))
+    dataset = ir_datasets.load(ids[0])
+    assert next(dataset.qrels_iter()).query_id
+    assert register_released(suite, written(tmp_path / "two", halves())) == ids
+    assert ir_datasets.load(ids[0]) is dataset
+
+
+def test_a_folder_that_was_changed_is_another_one(suite, tmp_path):
+    folder = written(tmp_path / "r", halves())
+    ids = register_released(suite, folder)
+    dataset = ir_datasets.load(ids[0])
+    before = list(dataset.qrels_iter())
+    for file in folder.rglob("*.parquet"):
+        os.utime(file, ns=(1, 1))  # the same content at another time
+    assert register_released(suite, folder) == ids
+    gains = halves()
+    shutil.rmtree(folder)
+    written(folder, gains.exclude(gains.documents[["dataset", "qid", "docno"]].head(1)))
+    with pytest.raises(RCPError, match=rf"{ids[0]}' is registered already, with gains from .*; choose another id"):
+        register_released(suite, folder)
+    assert list(dataset.qrels_iter()) == before
+
+
 def test_without_a_folder_the_suite_comes_from_the_hub_when_it_is_asked_for(suite, released):
     hub = HubStandIn(released)
     with pytest.warns(RCPWarning, match="this ir_datasets has no 'no-such/dataset': registered without documents"):
@@ -241,6 +274,39 @@ def test_neither_hub_nor_anything_fetched_is_an_error_that_names_the_repository(
     ids = register_released(suite, api=HubStandIn(None, offline=True))
     with pytest.raises(RCPError, match="no dataset 'fabianschmidt-cohere/rcp-ndcg-test', and none was fetched before"):
         ir_datasets.load(ids[0]).queries_iter()
+
+
+@pytest.mark.filterwarnings("ignore:this ir_datasets has no")
+def test_a_refused_connection_is_told_by_the_real_client(suite, tmp_path, monkeypatch):
+    hf = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # between the client's own attempts
+    api = hf.HfApi(endpoint="http://127.0.0.1:9")
+    monkeypatch.setattr(api, "snapshot_download", partial(api.snapshot_download, cache_dir=tmp_path))
+    ids = register_released(suite, api=api)
+    with pytest.raises(RCPError, match=r"none was fetched before: .*refused") as error:
+        ir_datasets.load(ids[0]).queries_iter()
+    assert error.value.__cause__ is not None
+    snapshot = tmp_path / "datasets--fabianschmidt-cohere--rcp-ndcg-test" / "snapshots" / "main"
+    halves().to_released(snapshot)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("main")
+    with pytest.warns(RCPWarning, match="what was fetched before is read"):
+        assert ir_datasets.load(ids[0]).queries_count() == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"suite": None}, "the released suites are .*, not None"),
+        ({"suite": ["nanobeir"]}, "the released suites are .*, not"),
+        ({"folder": 5}, "the folder of a released suite is text or a path, not 5"),
+        ({"folder": ""}, "there is no folder"),
+        ({"folder": ".", "revision": "v1"}, "revision='v1' is of a repository on the Hub"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(options, message):
+    with pytest.raises(RCPError, match=message):
+        register_released(**{"suite": "nanobeir", **options})
 
 
 def test_all_suites_register_without_a_download_or_a_file(tmp_path):

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,7 +93,7 @@ def folder(tmp_path):
 
 
 def write(place, columns):
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     pq.write_table(pa.table(columns), place / "test-00000-of-00001.parquet")
 
 
@@ -126,6 +127,37 @@ def test_the_leaderboard_is_sorted_by_the_mean_over_subsets_and_ranks_change_by_
     assert boards[1].index.tolist() == ["middle", "backward", "forward"]
     assert script.rank_changes(boards).to_dict() == {"middle": 1, "backward": 1, "forward": -2}
     assert script.rank_changes([boards[0], boards[0]]).eq(0).all()
+
+
+def test_queries_without_a_label_leave_the_metric_of_labels_for_all_systems_and_are_counted(script, folder, capsys):
+    """Their nDCG is not 0: nobody said what is relevant. RCP-nDCG keeps them."""
+    file = folder / "NanoTwo-qrels" / "test-00000-of-00001.parquet"
+    rows = pq.read_table(file).to_pydict()
+    more = [("q7", "a", -1, 0.4), ("q7", "b", -1, 0.2), ("q8", "a", -1, 0.3), ("q8", "b", 1, 0.9), ("q9", "a", 0, 0.5)]
+    for name, values in zip(rows, zip(*more, strict=True), strict=True):
+        rows[name] += values
+    pq.write_table(pa.table(rows), file)
+    write(folder / "NanoTwo-excluded", {"query-id": ["q3", "q8"], "excluded-corpus-ids": [["b"], ["b"]]})
+    scores = script.score(folder)
+    labelled, gained = scores["nDCG"]["NanoTwo"], scores["RCP-nDCG"]["NanoTwo"]
+    assert sorted(labelled.index) == ["q1", "q3", "q9"]  # the one label of q8 is of an excluded document
+    assert sorted(gained.index) == ["q1", "q3", "q7", "q8", "q9"]
+    assert (labelled.loc["q9"] == 0).all()  # it was labelled, and nothing is relevant
+    np.testing.assert_allclose(labelled.loc[["q1", "q3"], list(RANKINGS)], expected(0)["NanoTwo"], rtol=0, atol=1e-12)
+    assert list(script.queries_scored(scores)) == [
+        "nDCG is over 6 queries (NanoOne 3, NanoTwo 3); 2 with gains and no label left out",
+        "RCP-nDCG is over 8 queries (NanoOne 3, NanoTwo 5)",
+    ]
+    script.main([str(folder)])
+    assert "2 with gains and no label left out" in capsys.readouterr().out
+
+
+def test_a_subset_of_which_no_ranked_document_has_a_label_is_an_error(script, folder):
+    rows = {"query-id": ["q1", "q3"], "corpus-id": ["a", "b"], "score": [-1, 1], "gain": [0.5, 0.25]}
+    shutil.rmtree(folder / "NanoTwo-qrels")
+    write(folder / "NanoTwo-qrels", rows)
+    with pytest.raises(RCPError, match=r"'NanoTwo' of .* has labels of excluded documents alone"):
+        script.score(folder)
 
 
 def test_the_share_of_separated_pairs_is_that_of_paired_t_tests(script):
@@ -170,7 +202,7 @@ def test_the_script_prints_a_folders_tables(script, folder, capsys):
     printed = capsys.readouterr().out
     assert "Toy rankers" not in printed
     lines = [line.split() for line in printed.splitlines()]
-    before, after = ({line[0]: line for line in lines[start : start + 3]} for start in (2, 8))
+    before, after = ({line[0]: line for line in lines[start : start + 3]} for start in (5, 11))
     means = [{system: float(row[-1]) for system, row in block.items()} for block in (before, after)]
     for value, found in enumerate(means):
         truth = pd.DataFrame({subset: frame.mean() for subset, frame in expected(value).items()}).mean(axis=1)

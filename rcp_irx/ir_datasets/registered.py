@@ -54,12 +54,13 @@ def register(
     ------
     RCPError
         If the id is taken by something else (registering the same again does nothing); if the table holds several
-        datasets; if `base` is unknown or lacks a query of the table.
+        datasets; if `base` is unknown or lacks a query of the table, or its qrels have no relevance; if neither the
+        table nor `base` has anything that a relevance could be made of.
 
     Warns
     -----
     RCPWarning
-        If queries of `base` have no gains: they are left out.
+        If queries of `base` have no gains: they are left out. When qrels are read, if queries have gains and no label.
     """
     table = resolve_gains(os.fspath(gains)) if isinstance(gains, (str, os.PathLike)) else gains
     if not isinstance(table, GainTable):
@@ -172,7 +173,7 @@ def add(source: Source, check: bool = False) -> ir_datasets.Dataset:
             )
         return known
     if check:
-        len(source.queries)
+        source.check()
     docs = source.base.docs_handler() if source.base is not None and source.base.has_docs() else None
     parts = ir_datasets.Dataset(docs, GainQueries(source), GainQrels(source), GainPool(source), Provenance(source))
     metadata = MetadataComponent(source.id, parts, Counts(source, parts))

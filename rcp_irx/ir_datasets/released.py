@@ -5,9 +5,9 @@ Reading a subset is `rcp_irx.released`'s work, and waits until it is asked for.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Any
 
 import ir_datasets
 
-from rcp_irx.errors import MissingExtra, RCPError, examples, warn
+from rcp_irx.errors import RCPError, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.ir_datasets.registered import add
 from rcp_irx.ir_datasets.source import Source
-from rcp_irx.released import layout
+from rcp_irx.released import hub, layout
 
 OWNER = "fabianschmidt-cohere"
 
@@ -133,7 +133,7 @@ def register_released(
     RCPWarning
         If the installed ir_datasets lacks the documents of a subset.
     """
-    if suite not in SUITES:
+    if not isinstance(suite, str) or suite not in SUITES:
         raise RCPError(f"the released suites are {', '.join(map(repr, SUITES))}, not {suite!r}")
     known = SUITES[suite]
     options = {"revision": revision, "split": split, "item_parameters": item_parameters}
@@ -144,12 +144,14 @@ def register_released(
     if lacking:
         warn(f"this ir_datasets has no {examples(lacking)}: registered without documents; upgrade ir-datasets")
     origin = (release.where, *(f"{name}={value}" for name, value in options.items() if value is not None))
+    version = release.version
     sources = [
         Source(
             f"rcp-irx/{suite}/{subset}",
             partial(release.read, subset),
             None if base is None or base in lacking else ir_datasets.load(base),
             (*origin, subset),
+            version,
         )
         for subset, base in bases.items()
     ]
@@ -162,16 +164,20 @@ class Release:
     """A released suite on disk, or on the Hub where no folder is given."""
 
     def __init__(self, suite: Suite, folder: str | os.PathLike[str] | None, options: dict[str, Any], api: Any):
-        if folder is not None and not Path(folder).is_dir():
-            raise RCPError(f"there is no folder {os.fspath(folder)} to register a released suite from")
+        if folder is not None and not isinstance(folder, (str, os.PathLike)):
+            raise RCPError(f"the folder of a released suite is text or a path, not {folder!r}")
+        if folder is not None and (not os.fspath(folder) or not Path(folder).is_dir()):
+            raise RCPError(f"there is no folder {os.path.abspath(folder)!r} to register a released suite from")
+        if folder is not None and options["revision"] is not None:
+            raise RCPError(f"revision={options['revision']!r} is of a repository on the Hub, and {folder} is a folder")
         self.where = f"{OWNER}/{suite.repository}" if folder is None else str(Path(folder).resolve())
         self._suite, self._on_hub, self._options, self._api = suite, folder is None, options, api
 
     @cached_property
     def names(self) -> dict[str, str]:
         """The subsets that are there, the suite's own first, and how each is spelled."""
-        files = self._files_on_hub() if self._on_hub else layout.listed(Path(self.where))
-        spelled = sorted(_subsets(files))
+        files = self._files()
+        spelled = sorted(layout.subsets(files))
         if not spelled:
             layout.find(files, layout.DEFAULT, None, self.where)  # says what was looked for
         subsets = [self._suite.subset_of(name) or name for name in spelled]
@@ -189,42 +195,17 @@ class Release:
             raise RCPError(f"{self.where} has no subset {subset!r}; it has {examples(self.names.values())}")
         return GainTable.from_released(self.where, self.names[subset], api=self._api, **self._options)
 
-    def _files_on_hub(self) -> list[str]:
-        """The names of the repository's files; without the Hub, of those that were fetched before."""
-        place = {"repo_id": self.where, "repo_type": "dataset", "revision": self._options["revision"]}
-        api = self._api if self._api is not None else _hub()
-        try:
-            return list(api.list_repo_files(**place))
-        except OSError as error:
-            try:
-                return layout.listed(Path(api.snapshot_download(**place, local_files_only=True)))
-            except OSError:
-                raise RCPError(
-                    f"the Hub gives no dataset {self.where!r}, and none was fetched before: {error}"
-                ) from error
+    @property
+    def version(self) -> str:
+        """What tells a folder that was changed: a hash of its files' names, sizes and times; nothing of the Hub."""
+        if self._on_hub:
+            return ""
+        folder = Path(self.where)
+        files = [*(folder / name for name in layout.listed(folder)), *folder.glob(f"{layout.OWN}/*/*")]
+        states = [(str(file), (state := file.stat()).st_size, state.st_mtime_ns) for file in sorted(files)]
+        return hashlib.sha256(repr(states).encode()).hexdigest()
 
-
-def _subsets(files: Iterable[str]) -> set[str]:
-    """The subsets that have qrels or gains among these files, in either layout."""
-    found = set()
-    for name in files:
-        folder, _, file = name.rpartition("/")
-        if not folder or "/" in folder or not file.endswith(".parquet"):
-            continue
-        if file == "qrels.parquet":
-            found.add(folder)
-        elif folder.endswith(("-qrels", "-gains")):
-            found.add(folder[: -len("-qrels")])
-        elif folder in ("qrels", "gains", "default", "data"):
-            found.add(layout.DEFAULT)
-    return found
-
-
-def _hub() -> Any:
-    try:
-        import huggingface_hub
-    except ModuleNotFoundError as error:
-        if error.name != "huggingface_hub":
-            raise
-        raise MissingExtra("huggingface_hub", "hub") from error
-    return huggingface_hub.HfApi()
+    def _files(self) -> list[str]:
+        if self._on_hub:
+            return hub.names_of(self.where, self._options["revision"], self._api)
+        return layout.listed(Path(self.where))

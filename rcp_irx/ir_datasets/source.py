@@ -14,6 +14,7 @@ import ir_datasets
 import pandas as pd
 from ir_datasets.formats import GenericQuery, GenericScoredDoc
 
+from rcp_irx import tables
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 
@@ -75,7 +76,9 @@ class Source:
         Gives the table.
     base : ir_datasets.Dataset, optional
     origin : tuple of str, optional
-        Where the table is read from; sources of the same origin are the same without being read.
+        Where the table is read from; sources of the same origin and version are the same without being read.
+    version : str
+        What changes where that place is changed.
     """
 
     def __init__(
@@ -84,18 +87,21 @@ class Source:
         load: Callable[[], GainTable],
         base: ir_datasets.Dataset | None,
         origin: tuple[str, ...] | None = None,
+        version: str = "",
     ):
         if not isinstance(id, str) or not id or id != "".join(id.split()):
             raise RCPError(f"the id of a dataset is text without spaces, such as 'rcp-irx/my-gains', not {id!r}")
-        self.id, self.base, self.origin, self._load = id, base, origin, load
+        self.id, self.base, self.origin, self.version, self._load = id, base, origin, version, load
         self._queries: list[Any] | None = None
         self._qrels: list[Any] | None = None
 
     def is_same_as(self, other: Source) -> bool:
-        """Whether both hold the same gains over the same base."""
+        """Whether both hold the same gains over the same base, wherever they are read from."""
         if self.base is not other.base:
             return False
-        return (self.origin is not None and self.origin == other.origin) or self.table == other.table
+        if self.origin is not None and (self.origin, self.version) == (other.origin, other.version):
+            return True
+        return _without_place(self.table) == _without_place(other.table)
 
     def __str__(self) -> str:
         where = f"from {', '.join(self.origin)}" if self.origin else repr(self.table.label)
@@ -111,6 +117,17 @@ class Source:
         if not table.datasets:
             raise RCPError(f"the gains for {self.id!r} hold no query")
         return table
+
+    def check(self) -> None:
+        """Read gains and queries, and refuse what no qrels could be made of."""
+        len(self.queries)
+        if self.has_labels:
+            self._refuse_other_qrels()
+        elif self._own_labels is None and not tables.has_abilities(self.table.documents, self.table.criteria):
+            raise RCPError(
+                f"the gains for {self.id!r} hold neither abilities nor labels, and no relevance can be made of them:"
+                " give register a base that has qrels"
+            )
 
     @property
     def queries(self) -> list[Any]:
@@ -157,7 +174,14 @@ class Source:
         return self._qrels
 
     def _read_qrels(self) -> list[Any]:
-        frame = self.table.qrels(self._labels()).drop(columns="dataset", errors="ignore")
+        labels = self._labels()
+        frame = self.table.qrels(labels).drop(columns="dataset", errors="ignore")
+        without = set() if labels is None else set(frame["qid"]) - set(frame["qid"][frame["label"] >= 0])
+        if without:
+            number = counted(len(without), "query", "queries")
+            warn(
+                f"{number} of {self.id!r} with gains and no label, where measures of labels give 0: {examples(without)}"
+            )
         theta = self.table.documents[["qid", "docno", "theta"]]
         frame = frame.merge(theta, on=["qid", "docno"], how="left", sort=False)
         columns = ["qid", "docno", "label", "gain", "theta"]
@@ -167,16 +191,24 @@ class Source:
 
     def _labels(self) -> pd.DataFrame | None:
         if not self.has_labels:
-            own = self.table.human_labels
-            return own if len(own) else None
+            return self._own_labels
         assert self.base is not None
-        fields = self.base.qrels_cls()._fields
-        if "relevance" not in fields:
-            raise RCPError(f"the qrels of {name_of(self.base)} have no 'relevance' (they have {list(fields)})")
+        self._refuse_other_qrels()
         rows = [(qrel.query_id, qrel.doc_id, qrel.relevance) for qrel in self.base.qrels_iter()]
         judged = set(self.table.queries["qid"])
         known = [row for row in rows if row[0] in judged]  # the queries that are left out were named before
         return pd.DataFrame(known or rows, columns=["qid", "docno", "label"])
+
+    @property
+    def _own_labels(self) -> pd.DataFrame | None:
+        own = self.table.human_labels
+        return own if len(own) else None
+
+    def _refuse_other_qrels(self) -> None:
+        assert self.base is not None
+        fields = self.base.qrels_cls()._fields
+        if "relevance" not in fields:
+            raise RCPError(f"the qrels of {name_of(self.base)} have no 'relevance' (they have {list(fields)})")
 
     @property
     def has_labels(self) -> bool:
@@ -194,6 +226,14 @@ class Source:
         rows = rows.assign(place=rows["qid"].map(place)).sort_values(["place", "pool_rank", "docno"], kind="stable")
         rows = rows.assign(score=0.0 - rows.groupby("qid").cumcount())
         return [GenericScoredDoc(*row) for row in _rows(rows[["qid", "docno", "score"]])]
+
+
+def _without_place(table: GainTable) -> GainTable:
+    """The table without the place that it was read from."""
+    metadata = {name: value for name, value in table.metadata.items() if name != "released"}
+    return GainTable(
+        table.documents, table.queries, table.criteria, metadata, table.excluded_outside, table.human_labels
+    )
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rcp_irx import tables
 from rcp_irx._version import __version__
 from rcp_irx.errors import counted
 from rcp_irx.gains import GainTable
+from rcp_irx.released.judgments import CRITERIA, SCORE_MARK
+from rcp_irx.released.layout import DEFAULT, config
 
 UNKNOWN = "not recorded"
 
@@ -22,11 +25,10 @@ UNKNOWN = "not recorded"
 def card(
     table: GainTable,
     parts: Mapping[str, GainTable],
-    configs: Mapping[str, Sequence[str]],
+    kinds: Mapping[str, Sequence[str]],
     *,
     split: str,
     licence: str | None,
-    with_corpus: bool,
 ) -> str:
     """The text of README.md.
 
@@ -34,19 +36,19 @@ def card(
     ----------
     parts : subset -> GainTable
         What each subset holds.
-    configs : subset -> names
-        The configs written for each subset.
+    kinds : subset -> kinds of config
+        The configs written for each subset: "qrels", "gains", ...
     """
     sections = [
-        _front_matter(configs, split, licence),
+        _front_matter([config(name, kind) for name in kinds for kind in kinds[name]], split, licence),
         f"# Calibrated relevance gains: {', '.join(parts)}",
         "An LLM judge compared the documents of each query's candidate pool and answered a rubric about them; a"
-        " two-parameter logistic model puts all queries on one scale (Relevance Calibration by Preference, RCP). A"
-        " document's gain is its calibrated probability of relevance, from 0 to 1, for RCP-nDCG: nDCG with linear gain."
+        " two-parameter logistic model puts all queries on one scale (Rubric-Calibrated Preferences, RCP). A document's"
+        " gain is its calibrated probability of relevance, from 0 to 1, for RCP-nDCG: nDCG with linear gain."
         f" Written by rcp_irx {__version__}.",
         *_warnings(table),
         "## Contents\n\n" + _contents(parts),
-        "## Configs\n\n" + _configs(table, split, with_corpus),
+        "## Configs\n\n" + _configs(parts, kinds, split),
         "## Use\n\n" + _use(next(iter(parts))),
         "## Judge and protocol\n\n" + _provenance(table),
         "## Failures\n\n" + _failures(table),
@@ -57,13 +59,13 @@ def card(
     return "\n\n".join(sections) + "\n"
 
 
-def _front_matter(configs: Mapping[str, Sequence[str]], split: str, licence: str | None) -> str:
+def _front_matter(configs: Sequence[str], split: str, licence: str | None) -> str:
     """YAML; text is quoted as JSON, which YAML reads."""
     lines = ["---"]
     if licence:
         lines.append(f"license: {_quoted(licence)}")
     lines += ["tags:", "- information-retrieval", "- rcp-ndcg", "configs:"]
-    for name in (name for names in configs.values() for name in names):
+    for name in configs:
         lines += [f"- config_name: {_quoted(name)}", "  data_files:", f"  - split: {_quoted(split)}"]
         lines.append(f"    path: {_quoted(f'{name}/{split}-*')}")
     return "\n".join([*lines, "---"])
@@ -84,25 +86,51 @@ def _contents(parts: Mapping[str, GainTable]) -> str:
     return _table(["subset", "queries", "documents with a gain", "mean gain", "human labels", "excluded"], rows)
 
 
-def _configs(table: GainTable, split: str, with_corpus: bool) -> str:
-    score = (
-        "the human label (-1: none)"
-        if len(table.human_labels)
-        else "the number of criteria whose difficulty lies at or below the document's ability, for want of human labels"
-    )
-    lines = [
-        f"- `qrels`: `query-id, corpus-id, score, gain, theta`; `score` is {score}; `theta` is the ability in logits;"
-        " null: no gain",
-        "- `gains`: `query-id, corpus-id, gain`, without excluded documents",
-        "- `top_ranked`: the judged pools in pool order, where it is known",
-        "- `excluded`: documents that leave every ranking and every ideal",
-        "- `queries`" + (", `corpus`: the texts" if with_corpus else ": the texts; the documents' texts are not here"),
-    ]
+_HELD = {
+    "qrels": "`query-id, corpus-id, score, gain`, with abilities also `theta` (logits); null: no gain",
+    "gains": "`query-id, corpus-id, gain`, without excluded documents",
+    "top_ranked": "the judged pools in pool order. With it, mteb treats the task as reranking: it ranks these pools,"
+    " not the corpus",
+    "excluded": "documents that leave every ranking and every ideal",
+    "queries": "the queries' texts",
+    "corpus": "the documents' texts",
+}
+"""What a kind of config holds."""
+
+
+def _configs(parts: Mapping[str, GainTable], kinds: Mapping[str, Sequence[str]], split: str) -> str:
+    """What was written, and of which subsets where not of all."""
+    lines = []
+    for kind, held in _HELD.items():
+        of = [name for name in kinds if kind in kinds[name]]
+        if of:
+            lines.append(f"- `{kind}`{_only(of, parts)}: {held}")
+    absent = [kind for kind in ("queries", "corpus") if not any(kind in written for written in kinds.values())]
+    if absent:
+        lines.append(f"- Not here: `{'`, `'.join(absent)}`, without which mteb's loader loads no dataset")
+    labelled = [name for name, part in parts.items() if len(part.human_labels)]
+    counted_only = [name for name in parts if name not in labelled]
+    scores = []
+    if labelled:
+        scores.append(f"The `score`{_only(labelled, parts)} is the human label (-1: none).")
+    if counted_only:
+        scores.append(
+            f"The `score`{_only(counted_only, parts)} is no human label: for want of these it is the number of criteria"
+            " whose difficulty lies at or below the document's ability. The files' schema marks it"
+            f" (`{SCORE_MARK}: {CRITERIA}`)."
+        )
+    prefix = "" if list(parts) == [DEFAULT] else "Names begin with `{subset}-`; "
     beside = (
-        f"Names begin with `{{subset}}-`; the split is `{split}`. `item_parameters.json` holds the criteria's `gamma`"
-        " and `beta`; `rcp_irx/{subset}` holds the whole gain table, with all that was recorded (`metadata.json`)."
+        f"{prefix}{'t' if prefix else 'T'}he split is `{split}`. `rcp_irx/{{subset}}` holds the whole gain table, with"
+        " all that was recorded (`metadata.json`)"
     )
-    return "\n".join(lines) + "\n\n" + beside
+    if any(tables.has_abilities(part.documents, part.criteria) for part in parts.values()):
+        beside += "; `item_parameters.json` holds the criteria's `gamma` and `beta`"
+    return "\n".join(lines) + "\n\n" + " ".join(scores) + "\n\n" + beside + "."
+
+
+def _only(names: Sequence[str], parts: Mapping[str, GainTable]) -> str:
+    return "" if len(names) == len(parts) else f" (of {', '.join(names)})"
 
 
 def _use(subset: str) -> str:
@@ -115,7 +143,7 @@ def _use(subset: str) -> str:
 
 def _provenance(table: GainTable) -> str:
     metadata = table.metadata
-    prompts = metadata.get("prompts") or {}
+    prompts, taken_from = metadata.get("prompts") or {}, metadata.get("criteria_from")
     facts = {
         "Judge": metadata.get("judge"),
         "Revision of the judge": metadata.get("judge_revision"),
@@ -123,7 +151,7 @@ def _provenance(table: GainTable) -> str:
         "Rubric, SHA-256": metadata.get("rubric"),
         "Protocol": "; ".join(map(_settings, metadata.get("protocol") or [])),
         "Fit": table.fit_id,
-        "Criteria taken from fit": metadata.get("criteria_from") or "none: estimated here",
+        "Criteria taken from fit": "none: estimated here" if taken_from == "" else taken_from,
     }
     if "prompts" not in metadata:
         facts["Prompts"] = None

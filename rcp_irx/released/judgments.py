@@ -15,19 +15,25 @@ from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.released import layout
 from rcp_irx.released.items import ItemParameters, read_items
 from rcp_irx.released.layout import Files
-from rcp_irx.released.parquet import IDS, NUMBERS, read
+from rcp_irx.released.parquet import IDS, NUMBERS, mark_of, read
 
 TOLERANCE = 1e-4
 """How far a stored gain may lie from the gain of its ability: room for float32 and for four decimals."""
 
 PAIR = ["qid", "docno"]
+SCORE_MARK, CRITERIA = "rcp_irx.score", "criteria"
+"""What the schema of a qrels file says where the score is a number of criteria, and no human label."""
+
 NAMES = {"query-id": "qid", "corpus-id": "docno", "score": "label"}
 
 
 def judgments(
     folder: Path, files: Files, subset: str, item_parameters: str | None
 ) -> tuple[pd.DataFrame, ItemParameters | None]:
-    """The rows `qid, docno, label, gain, theta` (NaN: none; theta absent where it is not released), and the items."""
+    """The rows `qid, docno, label, gain, theta` (NaN: none; theta absent where it is not released), and the items.
+
+    A score that is marked as made from criteria is no label.
+    """
     rows = pd.DataFrame({"qid": [], "docno": [], "label": []}, dtype=object)
     items = None
     if "qrels" in files.names:
@@ -38,8 +44,10 @@ def judgments(
         _refuse_bad_labels(rows, where)
         _refuse_bad_gains(rows, where)
         if "theta" in rows:
-            items = read_items(folder, subset, item_parameters)
-            rows = _with_gains(rows, items, where)
+            items = read_items(folder, files.present, subset, item_parameters)
+            rows = _with_gains(rows, items, where, folder)
+        if mark_of(folder, files.names["qrels"], SCORE_MARK) == CRITERIA:
+            rows = rows.assign(label=np.nan)
     if "gains" in files.names:
         rows = _with_float_gains(rows, folder, files)
     if "gain" not in rows:
@@ -58,7 +66,7 @@ def apart(gains: np.ndarray, others: np.ndarray) -> np.ndarray:
     return ~(np.abs(gains - others) <= TOLERANCE)
 
 
-def _with_gains(rows: pd.DataFrame, items: ItemParameters, where: Path) -> pd.DataFrame:
+def _with_gains(rows: pd.DataFrame, items: ItemParameters, where: Path, folder: Path) -> pd.DataFrame:
     """The rows with the gain of every ability; where one is stored, it must agree, and it is kept."""
     theta = rows["theta"].to_numpy()
     if np.isinf(theta).any():
@@ -77,8 +85,8 @@ def _with_gains(rows: pd.DataFrame, items: ItemParameters, where: Path) -> pd.Da
         found = rows.assign(computed=computed)[wrong][[*PAIR, "gain", "computed"]]
         raise RCPError(
             f"{where}: {counted(int(wrong.sum()), 'stored gain')} more than {TOLERANCE} from the gain of theta under"
-            f" {items.name} (query, document, stored, computed: {pairs(found)}); the parameters belong to other gains:"
-            " name theirs with item_parameters="
+            f" {folder / items.name} (query, document, stored, computed: {pairs(found)}); the parameters belong to"
+            " other gains: name theirs with item_parameters="
         )
     ignored = ~judged & (stored > 0)
     if ignored.any():
@@ -99,6 +107,11 @@ def _with_float_gains(rows: pd.DataFrame, folder: Path, files: Files) -> pd.Data
     if floats["gain"].isna().any():
         raise RCPError(f"{where}: no gain (null) for query, document {pairs(floats[floats['gain'].isna()][PAIR])}")
     _refuse_bad_gains(floats, where)
+    if len(rows) and len(floats) and not rows["qid"].isin(floats["qid"]).any():
+        raise RCPError(
+            f"{where} and {files.first(folder, 'qrels')} share no query: gains are for {examples(floats['qid'])},"
+            f" labels for {examples(rows['qid'])}"
+        )
     if "gain" not in rows:
         return rows.merge(floats, on=PAIR, how="outer")
     both = floats.merge(rows, on=PAIR, how="left", suffixes=("_config", ""))

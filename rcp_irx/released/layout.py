@@ -18,6 +18,9 @@ DEFAULT = "default"
 OWN = "rcp_irx"
 """The folder beside the standard files with what they have no place for: one saved GainTable a subset."""
 READ = ("qrels", "gains", "top_ranked", "excluded", "queries")
+KINDS = (*READ, "corpus")
+ITEMS = "item_parameters.json"
+"""The item parameters of all subsets, where this package writes them."""
 _SHARD = re.compile(r"([^/]+)/([^/]+)-(\d{5})-of-(\d{5})\.parquet")
 _UNNAMED = {"qrels": ("qrels", "default", "data")}
 """Folders that may hold the qrels of the subset "default": those of configs, and the one `datasets` makes for it."""
@@ -30,15 +33,33 @@ class Files:
     layout: str
     split: str | None
     names: dict[str, tuple[str, ...]]
+    present: tuple[str, ...] = ()
+    """All files of the dataset, also those of other subsets."""
 
     def first(self, folder: Path, kind: str) -> Path:
         """The first file of a kind, for messages."""
         return folder / self.names[kind][0]
 
+    def serves_all_splits(self, kind: str) -> bool:
+        """Whether a kind has one split, of another name than the one that is read."""
+        return self.split is not None and not self.names[kind][0].split("/")[1].startswith(f"{self.split}-")
+
 
 def config(subset: str, kind: str) -> str:
     """The name of a config in the newer layout."""
     return kind if subset == DEFAULT else f"{subset}-{kind}"
+
+
+def folders_of(subset: str) -> set[str]:
+    """The folders that are a subset's own, in either layout."""
+    return {subset, *(config(subset, kind) for kind in KINDS), *(_UNNAMED["qrels"] if subset == DEFAULT else ())}
+
+
+def subsets(names: Iterable[str]) -> set[str]:
+    """The subsets that have qrels or gains among these files, in either layout."""
+    names = list(names)
+    newer = (_subset_of(folder) for folder in _shards(names))
+    return _older(names) | {subset for subset in newer if subset is not None}
 
 
 def listed(folder: Path) -> list[str]:
@@ -56,12 +77,7 @@ def find(names: Iterable[str], subset: str, split: str | None, where: str) -> Fi
         If the names are in neither layout, the subset or split is not there, or a file of several is missing.
     """
     names = sorted(names)
-    shards = _shards(names)
-    older = {
-        name.split("/")[0]: {kind: f"{name.split('/')[0]}/{kind}.parquet" for kind in READ}
-        for name in names
-        if name.endswith("/qrels.parquet") and name.count("/") == 1
-    }
+    shards, older = _shards(names), _older(names)
     newer = {_subset_of(folder) for folder in shards} - {None}
     if not older and not newer:
         raise RCPError(
@@ -71,18 +87,24 @@ def find(names: Iterable[str], subset: str, split: str | None, where: str) -> Fi
     if subset in newer:
         if subset in older:
             warn(f"{where} holds subset {subset!r} in both layouts; the newer one is read ({config(subset, 'qrels')}/)")
-        return _newer(shards, subset, split, where)
+        split, found = _newer(shards, subset, split, where)
+        return Files("newer", split, found, tuple(names))
     if subset in older:
         if split is not None:
             raise RCPError(
                 f"subset {subset!r} of {where} is in the older layout, which has no splits: leave out split="
             )
         present = set(names)
-        return Files("older", None, {kind: (name,) for kind, name in older[subset].items() if name in present})
-    raise RCPError(f"{where} has no subset {subset!r}; it has {_all(set(older) | newer)}")
+        kinds = {kind: f"{subset}/{kind}.parquet" for kind in READ}
+        found = {kind: (name,) for kind, name in kinds.items() if name in present}
+        return Files("older", None, found, tuple(names))
+    raise RCPError(f"{where} has no subset {subset!r}; it has {_all(older | newer)}")
 
 
-def _newer(shards: dict[str, dict[str, list[str]]], subset: str, split: str | None, where: str) -> Files:
+def _newer(
+    shards: dict[str, dict[str, list[str]]], subset: str, split: str | None, where: str
+) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The split that is read, and the names of its files by kind."""
     found: dict[str, dict[str, list[str]]] = {}
     for kind in READ:
         folders = _UNNAMED.get(kind, (kind,)) if subset == DEFAULT else (config(subset, kind),)
@@ -103,7 +125,12 @@ def _newer(shards: dict[str, dict[str, list[str]]], subset: str, split: str | No
         if own is None:
             raise RCPError(f"the {kind} of subset {subset!r} in {where} have no split {chosen!r}: {_all(by_split)}")
         names[kind] = _complete(by_split[own], where)
-    return Files("newer", chosen, names)
+    return chosen, names
+
+
+def _older(names: Iterable[str]) -> set[str]:
+    """The subsets of the older layout."""
+    return {name.split("/")[0] for name in names if name.endswith("/qrels.parquet") and name.count("/") == 1}
 
 
 def _shards(names: Iterable[str]) -> dict[str, dict[str, list[str]]]:

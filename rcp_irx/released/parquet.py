@@ -67,6 +67,21 @@ def _read(file: Path, columns: Mapping[str, str], optional: Mapping[str, str]) -
     return pd.DataFrame({name: _COLUMNS[kind](table.column(name), name, file) for name, kind in wanted.items()})
 
 
+def mark_of(folder: Path, names: Sequence[str], key: str) -> str | None:
+    """What the files' schema says under a key, as `write` put it there; None: nothing.
+
+    Raises
+    ------
+    RCPError
+        If the parts of a file do not agree.
+    """
+    pa = pyarrow()
+    marks = [(pa.parquet.read_schema(folder / name).metadata or {}).get(key.encode()) for name in names]
+    if any(mark != marks[0] for mark in marks):
+        raise RCPError(f"{folder / names[0]} and its other parts disagree on {key!r} in their schema: {marks}")
+    return marks[0].decode() if marks[0] is not None else None
+
+
 def _ids(column: Any, name: str, where: Path) -> pd.Series:
     values = pd.Series(_of_id_type(column, name, where).to_pylist(), dtype=object)
     return id_column(pd.DataFrame({name: values}, dtype=object), name, f"file {where}")
@@ -74,7 +89,7 @@ def _ids(column: Any, name: str, where: Path) -> pd.Series:
 
 def _of_id_type(column: Any, name: str, where: Path) -> Any:
     pa = pyarrow()
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = _value_type(column)
     if not (_is_text(kind) or pa.types.is_integer(kind)) and len(column):
         raise RCPError(f"{where}: column {name!r} holds {kind}, and ids are text or whole numbers")
     return column
@@ -92,14 +107,16 @@ def _numbers(column: Any, name: str, where: Path) -> np.ndarray:
 
 
 def _texts(column: Any, name: str, where: Path) -> pd.Series:
-    if not _is_text(column.type) and not pyarrow().types.is_null(column.type):
+    if not _is_text(_value_type(column)) and not pyarrow().types.is_null(column.type):
         raise RCPError(f"{where}: column {name!r} holds {column.type}, not text")
     return pd.Series(column.to_pylist(), dtype=object)
 
 
 def _id_lists(column: Any, name: str, where: Path) -> pd.Series:
     pa = pyarrow()
-    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+    if pa.types.is_null(column.type):
+        return pd.Series([[] for _ in range(len(column))], dtype=object)
+    if not _is(column.type, "list", "large_list", "fixed_size_list", "list_view", "large_list_view"):
         raise RCPError(f"{where}: column {name!r} holds {column.type}, not lists of ids")
     lists = [values or [] for values in column.to_pylist()]
     flat = pa.array([value for values in lists for value in values], column.type.value_type)
@@ -111,14 +128,23 @@ _COLUMNS = {IDS: _ids, NUMBERS: _numbers, TEXTS: _texts, ID_LISTS: _id_lists}
 
 
 def _is_text(kind: Any) -> bool:
-    types = pyarrow().types
-    return bool(types.is_string(kind) or types.is_large_string(kind))
+    return _is(kind, "string", "large_string", "string_view")
 
 
-def write(file: Path, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+def _is(kind: Any, *names: str) -> bool:
+    """Whether a type is one of these; an older pyarrow does not know all of them."""
+    checks = (getattr(pyarrow().types, f"is_{name}", None) for name in names)
+    return any(check is not None and check(kind) for check in checks)
+
+
+def _value_type(column: Any) -> Any:
+    return column.type.value_type if pyarrow().types.is_dictionary(column.type) else column.type
+
+
+def write(file: Path, columns: Mapping[str, tuple[str, Sequence[Any]]], marks: Mapping[str, str] | None = None) -> None:
     """Write columns, given as name -> (kind, values), to one file; None and NaN are null.
 
-    Whole numbers are int64 where no value is missing.
+    Whole numbers are int64 where no value is missing. `marks` are kept in the file's schema, for `mark_of`.
     """
     pa = pyarrow()
     arrays = {}
@@ -128,4 +154,4 @@ def write(file: Path, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         else:
             arrays[name] = pa.array(list(values), pa.list_(pa.string()) if kind == ID_LISTS else pa.string())
     file.parent.mkdir(parents=True, exist_ok=True)
-    pa.parquet.write_table(pa.table(arrays), file)
+    pa.parquet.write_table(pa.table(arrays, metadata=dict(marks) if marks else None), file)

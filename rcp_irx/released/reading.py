@@ -40,7 +40,8 @@ def read_released(
     Reads mteb's layout, `{subset}-qrels/{split}-00000-of-00001.parquet` and its like, with mteb's config `gains`, and
     the older `{subset}/qrels.parquet`. A stored gain must lie within 0.0001 of Eq. 4 at its `theta`, and is kept as it
     is; where none is stored, it is computed. Null `theta`: unjudged, no gain; such a document is in no pool of the
-    table. Where the queries' texts and the pools' order were not released, they are None and NaN.
+    table. Where the queries' texts and the pools' order were not released, they are None and NaN. A score that
+    `to_released` made from criteria is no human label.
 
     Parameters
     ----------
@@ -56,7 +57,8 @@ def read_released(
         Branch, tag or commit on the Hub.
     item_parameters : str, optional
         The name of the JSON file `{gamma, beta}` in the dataset; else the only such file in the subset's folders or
-        called after it, else the only one at the top, else in a folder that says "item" or "param".
+        called as it is, else one whose name holds the subset's, else the only one at the top, else in a folder that
+        says "item" or "param"; never one that is called after another subset.
     api : huggingface_hub.HfApi, optional
         With a token or endpoint of your own.
 
@@ -65,19 +67,21 @@ def read_released(
     RCPError
         No released dataset, subset, split or item parameters (it names what is there); missing columns; text, NaN or
         fractions where there may be none; gains outside [0, 1] or not those of their abilities; repeated documents; no
-        gain at all; a table and Parquet files that differ.
+        gain at all; a config that shares no query with the others; a table and Parquet files that differ.
     MissingExtra
         Without pyarrow, or for the Hub without huggingface_hub.
 
     Warns
     -----
     RCPWarning
-        If queries or documents of the pools have no gain; if a gain stands beside a null `theta`; if the Hub cannot be
-        asked and what was fetched before is read.
+        If queries, excluded documents or documents of the pools have no gain, which leaves them out; if queries have no
+        label or text where others have; if a gain stands beside a null `theta`; if the Hub cannot be asked and what was
+        fetched before is read.
     """
-    folder, origin = hub.folder_of(source, subset, split, revision, item_parameters, api)
-    where = str(origin["source"])
-    files = layout.find(layout.listed(folder), subset, split, where)
+    _refuse_other_types(subset, dataset, split, revision, item_parameters)
+    place = hub.place_of(source, subset, split, revision, item_parameters, api)
+    folder, origin = place.folder, dict(place.origin)
+    files = layout.find(place.names, subset, split, place.where)
     rows, items = judgments(folder, files, subset, item_parameters)
     own = folder / OWN / subset
     stored = GainTable.load(own) if own.is_dir() else None
@@ -92,14 +96,31 @@ def read_released(
     return table if dataset is None or dataset == name else _renamed(table, dataset)
 
 
+def _refuse_other_types(
+    subset: object, dataset: object, split: object, revision: object, item_parameters: object
+) -> None:
+    if not isinstance(subset, str) or not subset:
+        raise RCPError(f"a subset is named by a text that is not empty, not {subset!r}")
+    options = {"dataset": dataset, "split": split, "revision": revision, "item_parameters": item_parameters}
+    for name, value in options.items():
+        if value is not None and not isinstance(value, str):
+            raise RCPError(f"{name} is a text or None, not {value!r}")
+
+
 def _table(
     folder: Path, files: Files, rows: pd.DataFrame, items: ItemParameters | None, dataset: str, origin: dict[str, Any]
 ) -> GainTable:
     """The table of rows that have gains, with the labels of their queries."""
     pool = _pool(folder, files)
+    _refuse_other_queries(pool["qid"], rows, folder, files, "top_ranked")
     documents = rows[rows["gain"].notna()].merge(pool, on=PAIR, how="left").sort_values(PAIR)
     qids = sorted(set(documents["qid"]))
     excluded = _listed(folder, files, "excluded", "excluded-corpus-ids")
+    _refuse_other_queries(excluded["qid"], rows, folder, files, "excluded")
+    left = sorted(set(excluded["qid"]) - set(qids))
+    if left:
+        number = counted(len(left), "query has", "queries have")
+        warn(f"{files.first(folder, 'excluded')}: {number} excluded documents and no gain, left out: {examples(left)}")
     excluded = excluded[excluded["qid"].isin(qids)].drop_duplicates()
     pairs = pd.MultiIndex.from_frame(documents[PAIR])
     out = pd.MultiIndex.from_frame(excluded[PAIR])
@@ -119,7 +140,7 @@ def _table(
     if documents["pool_rank"].notna().all():
         documents["pool_rank"] = documents["pool_rank"].astype(np.int64)
     queries = pd.DataFrame(
-        {"dataset": dataset, "qid": qids, "query": _texts(folder, files, qids), "tau": np.nan, "alpha": np.nan}
+        {"dataset": dataset, "qid": qids, "query": _texts(folder, files, rows, qids), "tau": np.nan, "alpha": np.nan}
     )
     criteria = pd.DataFrame(
         {
@@ -163,30 +184,50 @@ def _listed(folder: Path, files: Files, kind: str, column: str) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=PAIR, dtype=object)
 
 
-def _texts(folder: Path, files: Files, qids: list[str]) -> list[str | None]:
+def _refuse_other_queries(qids: pd.Series, rows: pd.DataFrame, folder: Path, files: Files, kind: str) -> None:
+    """Refuse a config without any query of the qrels or gains; one that serves all splits may hold others alone."""
+    if len(qids) and not qids.isin(rows["qid"]).any() and not files.serves_all_splits(kind):
+        raise RCPError(
+            f"{files.first(folder, kind)} shares no query with the qrels and gains beside it: its queries are"
+            f" {examples(qids)}, theirs {examples(rows['qid'])}"
+        )
+
+
+def _texts(folder: Path, files: Files, rows: pd.DataFrame, qids: list[str]) -> list[str | None]:
     """The queries' texts, where they were released (mteb's columns: `id` or `_id`, and `text`)."""
     if "queries" not in files.names:
         return [None] * len(qids)
-    rows = read(folder, files.names["queries"], {"text": TEXTS}, {"id": IDS, "_id": IDS})
-    column = next((name for name in ("id", "_id") if name in rows), None)
+    where = files.first(folder, "queries")
+    queries = read(folder, files.names["queries"], {"text": TEXTS}, {"id": IDS, "_id": IDS})
+    column = next((name for name in ("id", "_id") if name in queries), None)
     if column is None:
-        raise RCPError(f"{files.first(folder, 'queries')} has no column 'id' or '_id' (it has {list(rows.columns)})")
-    refuse_repeated(rows.rename(columns={column: "qid"}), ["qid"], files.first(folder, "queries"))
-    texts = dict(zip(rows[column], rows["text"], strict=True))
+        raise RCPError(f"{where} has no column 'id' or '_id' (it has {list(queries.columns)})")
+    refuse_repeated(queries.rename(columns={column: "qid"}), ["qid"], where)
+    _refuse_other_queries(queries[column], rows, folder, files, "queries")
+    texts = dict(zip(queries[column], queries["text"], strict=True))
+    lacking = [qid for qid in qids if texts.get(qid) is None]
+    if lacking:
+        warn(f"{where} has no text of {counted(len(lacking), 'query', 'queries')} with gains: {examples(lacking)}")
     return [texts.get(qid) for qid in qids]
 
 
 def _warn_of_unjudged(pool: pd.DataFrame, rows: pd.DataFrame, qids: list[str]) -> None:
-    """Say which queries and pool documents get no gain."""
+    """Say which queries and pool documents get no gain, and which queries no label."""
     without = sorted(set(rows["qid"]) - set(qids))
     if without:
         number = counted(len(without), "query has", "queries have")
-        warn(f"{number} labels and no gain (theta is null), and is left out: {examples(without)}")
+        why = " (theta is null)" if "theta" in rows else ""
+        warn(f"{number} labels and no gain{why}, left out: {examples(without)}")
+    labelled = set(rows["qid"][rows["label"].notna()])
+    unlabelled = [qid for qid in qids if qid not in labelled]
+    if labelled and unlabelled:
+        warn(f"{counted(len(unlabelled), 'query has', 'queries have')} gains and no label: {examples(unlabelled)}")
     judged = pd.MultiIndex.from_frame(rows[rows["gain"].notna()][PAIR])
     unjudged = pool[~pd.MultiIndex.from_frame(pool[PAIR]).isin(judged)]
     if len(unjudged):
         number = counted(len(unjudged), "document of the pools has", "documents of the pools have")
-        warn(f"{number} no gain (theta is null): unjudged; query, document {pairs(unjudged[PAIR])}")
+        why = " (theta is null)" if "theta" in rows else ""
+        warn(f"{number} no gain{why}: unjudged; query, document {pairs(unjudged[PAIR])}")
 
 
 def _fit_id(documents: pd.DataFrame, items: ItemParameters | None) -> str:
@@ -202,7 +243,10 @@ def _refuse_difference(stored: GainTable, standard: GainTable, own: Path) -> Non
         (stored.documents[columns], standard.documents[columns]),
         (stored.excluded_outside, standard.excluded_outside),
     ]
-    if len(stored.human_labels):
+    if len(standard.human_labels) and not len(stored.human_labels):  # written anew by a tool that drops our mark
+        counts = tables.levels(stored.documents, stored.criteria)
+        frames.append((stored.documents[KEYS].assign(label=counts), standard.human_labels))
+    else:
         frames.append((stored.human_labels, standard.human_labels))
     for ours, theirs in frames:
         rows = pd.concat([ours, theirs]).drop_duplicates(keep=False)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,14 @@ from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.released import hub
 from rcp_irx.released.card import card
-from rcp_irx.released.judgments import apart
-from rcp_irx.released.layout import DEFAULT, OWN, config
+from rcp_irx.released.judgments import CRITERIA, SCORE_MARK, apart
+from rcp_irx.released.layout import DEFAULT, ITEMS, OWN, config
 from rcp_irx.released.parquet import ID_LISTS, IDS, NUMBERS, TEXTS, pyarrow, write
 from rcp_irx.storage import whole_folder
 from rcp_irx.tables import KEYS, UNJUDGED, keys_of
 
 _SUBSET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SPLIT = re.compile(r"\w+(\.\w+)*")
-ITEMS = "item_parameters.json"
 
 Columns = dict[str, tuple[str, Any]]
 
@@ -38,7 +38,7 @@ Columns = dict[str, tuple[str, Any]]
 def write_released(
     table: GainTable,
     folder: str | os.PathLike[str],
-    subset: str | None = None,
+    subset: str | Mapping[str, str] | None = None,
     *,
     split: str = "test",
     corpus: pd.DataFrame | None = None,
@@ -48,21 +48,23 @@ def write_released(
     """Write a table as a dataset in mteb's layout: `GainTable.to_released`.
 
     Configs of each subset: `qrels`, `gains` (without excluded documents), `top_ranked`, `excluded`, `queries`,
-    `corpus`, where the table or the caller has what they hold. A label or a gain that is not there is -1 or null.
+    `corpus`, where the table or the caller has what they hold. A label or a gain that is not there is -1 or null. A
+    `score` that is made from criteria is marked so in the schema of its file, and is not read back as a label.
 
     Parameters
     ----------
     folder : path
         New or empty.
-    subset : str, optional
-        For a table of one dataset; else each dataset becomes a subset of its own name, "" becomes "default".
+    subset : str or mapping, optional
+        The subset's name, for a table of one dataset; a mapping of dataset to subset for several. By default each
+        dataset becomes a subset of its own name, "" becomes "default".
     split : str
         The split's name.
     corpus : DataFrame, optional
         `docno, text` (and `title`, `dataset`): texts to write too. mteb's loader loads no dataset without.
     human_labels : DataFrame, optional
         Qrels (`qid, docno, label`, and `dataset`) for the column `score`; else the table's own, else the number of
-        criteria that `table.qrels()` gives. They read back as the table's `human_labels`.
+        criteria that `table.qrels()` gives. Labels read back as the table's `human_labels`, counts do not.
     licence : str, optional
         For the card, as the Hub spells it ("cc-by-4.0"). Nothing is assumed.
 
@@ -74,20 +76,27 @@ def write_released(
     Raises
     ------
     RCPError
-        A folder that is not empty or cannot be written; `subset` for several datasets; names that cannot be configs;
-        labels or texts that are none; gains that are not those of the abilities (Eq. 4).
+        A folder that is not empty or cannot be written; one `subset` for several datasets; names that cannot be
+        configs; labels or texts that are none; a corpus without any judged document; gains that are not those of the
+        abilities (Eq. 4).
     MissingExtra
         Without pyarrow.
 
     Warns
     -----
     RCPWarning
-        If the corpus lacks documents that have gains; if labels are of queries without gains.
+        If the corpus lacks documents that have gains, or holds texts of other datasets; if labels are of queries
+        without gains; if queries have no text, so that there is no config `queries`, which mteb's loader needs.
     """
     pyarrow()
+    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
+        raise RCPError(f"the folder to write to is text or a path, not {folder!r}")
+    if licence is not None and not isinstance(licence, str):
+        raise RCPError(f"licence is a text, such as 'cc-by-4.0', not {licence!r}")
     target = Path(folder)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise RCPError(f"{target} {'is not empty' if target.is_dir() else 'is a file'}; choose a new or empty folder")
+        what = "is not empty" if target.is_dir() else "is a file"
+        raise RCPError(f"{target.absolute()} {what}; choose a new or empty folder")
     if not isinstance(split, str) or not _SPLIT.fullmatch(split):
         raise RCPError(f"a split is called by letters, digits and '_', not {split!r}")
     if not len(table):
@@ -98,19 +107,23 @@ def write_released(
     parts = _subsets(table, subset)
     if corpus is not None:
         dataset = table._only_dataset("corpus", corpus)
-        corpus = _checked_corpus(with_keys(corpus, ["docno"], "corpus", dataset))
+        corpus = _checked_corpus(with_keys(corpus, ["docno"], "corpus", dataset), table.datasets)
+    texts = {
+        name: None if corpus is None else corpus[corpus["dataset"].isin(part.datasets)] for name, part in parts.items()
+    }
+    written = {name: _configs(part, name, texts[name]) for name, part in parts.items()}
     with whole_folder(target) as new:
-        configs: dict[str, list[str]] = {}
         for name, part in parts.items():
-            columns = _configs(part, None if corpus is None else corpus[corpus["dataset"].isin(part.datasets)])
-            for kind, values in columns.items():
-                write(new / config(name, kind) / f"{split}-00000-of-00001.parquet", values)
-            configs[name] = [config(name, kind) for kind in columns]
+            marks = None if len(part.human_labels) else {SCORE_MARK: CRITERIA}
+            for kind, values in written[name].items():
+                file = new / config(name, kind) / f"{split}-00000-of-00001.parquet"
+                write(file, values, marks if kind == "qrels" else None)
             part.save(new / OWN / name)
-        if _has_abilities(table):
+        if tables.has_abilities(table.documents, table.criteria):
             items = {name: table.criteria[name].tolist() for name in ("gamma", "beta")}
             (new / ITEMS).write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
-        text = card(table, parts, configs, split=split, licence=licence, with_corpus=corpus is not None)
+        kinds = {name: list(columns) for name, columns in written.items()}
+        text = card(table, parts, kinds, split=split, licence=licence)
         (new / "README.md").write_text(text, encoding="utf-8")
     return target
 
@@ -118,7 +131,7 @@ def write_released(
 def upload_released(
     table: GainTable,
     repo_id: str,
-    subset: str | None = None,
+    subset: str | Mapping[str, str] | None = None,
     *,
     private: bool | None = None,
     revision: str | None = None,
@@ -137,7 +150,8 @@ def upload_released(
     revision : str, optional
         The branch, else the main one.
     overwrite : bool
-        Replace all that the repository holds. Without it, one that holds other files is refused.
+        Replace all that the repository holds. Without it, one that holds other files, or these with other content, is
+        refused.
     api : huggingface_hub.HfApi, optional
         With a token or endpoint of your own.
     **options
@@ -147,21 +161,25 @@ def upload_released(
     -------
     CommitInfo
         As `HfApi.upload_folder` gives it.
+
+    Raises
+    ------
+    RCPError
+        As `write_released`; if the repository holds something else; if the Hub cannot be asked.
+    MissingExtra
+        Without pyarrow or huggingface_hub.
     """
+    hub.refuse_other_ids(repo_id)
     with tempfile.TemporaryDirectory() as place:
         folder = write_released(table, Path(place) / "dataset", subset, **options)
         return hub.upload(folder, repo_id, private=private, revision=revision, overwrite=overwrite, api=api)
 
 
-def _has_abilities(table: GainTable) -> bool:
-    return len(table.criteria) > 0 and tables.holds(table.documents, "theta")
-
-
 def _refuse_other_gains(table: GainTable) -> None:
     """Refuse gains that the abilities and criteria do not give: who reads the files would refuse them."""
-    if not _has_abilities(table):
-        return
     documents, criteria = table.documents, table.criteria
+    if not tables.has_abilities(documents, criteria):
+        return
     computed = gain(documents["theta"], criteria["gamma"], criteria["beta"])
     wrong = documents[apart(documents["gain"].to_numpy(), computed)]
     if len(wrong):
@@ -171,22 +189,36 @@ def _refuse_other_gains(table: GainTable) -> None:
         )
 
 
-def _subsets(table: GainTable, subset: str | None) -> dict[str, GainTable]:
+def _subsets(table: GainTable, subset: str | Mapping[str, str] | None) -> dict[str, GainTable]:
     """The table's parts by the subset that each becomes."""
-    if subset is not None and len(table.datasets) > 1:
+    if isinstance(subset, Mapping):
+        if set(subset) != set(table.datasets):
+            raise RCPError(
+                f"subset names the subsets of {examples(subset)}, and the table holds {examples(table.datasets)}: name"
+                " one for each"
+            )
+        names = [subset[dataset] for dataset in table.datasets]
+    elif subset is not None and len(table.datasets) > 1:
         raise RCPError(
             f"subset={subset!r} is for a table of one dataset; this one holds {examples(table.datasets)}: leave subset"
-            " out (each becomes a subset of its name), or .select one"
+            " out (each becomes a subset of its name), give a mapping of dataset to subset, or .select one"
         )
-    parts = {subset if subset is not None else name or DEFAULT: table.select(name) for name in table.datasets}
-    wrong = [name for name in parts if not _SUBSET.fullmatch(name)]
+    else:
+        names = [dataset or DEFAULT if subset is None else subset for dataset in table.datasets]
+    wrong = [name for name in names if not isinstance(name, str) or not _SUBSET.fullmatch(name)]
     if wrong:
+        how = "subset=, a mapping of dataset to subset" if len(names) > 1 else "subset="
         raise RCPError(
-            f"a subset is called by letters, digits, '_', '-' and '.', not {examples(wrong)}; name one with subset="
+            f"a subset is called by letters, digits, '_', '-' and '.', not {examples(wrong)}; name it with {how}"
         )
-    if "" in table.datasets and len(parts) > 1:
-        raise RCPError(f"one of the table's datasets has no name (the others: {examples(table.datasets[1:])})")
-    return parts
+    if "" in table.datasets and len(names) > 1 and not isinstance(subset, Mapping):
+        raise RCPError(
+            f"one of the table's datasets has no name (the others: {examples(table.datasets[1:])}); give subset a"
+            " mapping of dataset to subset"
+        )
+    if len(set(names)) < len(names):
+        raise RCPError(f"several datasets would become one subset: {examples(zip(table.datasets, names, strict=True))}")
+    return {name: table.select(dataset) for name, dataset in zip(names, table.datasets, strict=True)}
 
 
 def _labelled(table: GainTable, labels: pd.DataFrame) -> GainTable:
@@ -206,8 +238,16 @@ def _labelled(table: GainTable, labels: pd.DataFrame) -> GainTable:
     )
 
 
-def _checked_corpus(corpus: pd.DataFrame) -> pd.DataFrame:
-    """The corpus, each document once, with a text."""
+def _checked_corpus(corpus: pd.DataFrame, datasets: list[str]) -> pd.DataFrame:
+    """The corpus of the table's datasets, each document once, with a text."""
+    others = ~corpus["dataset"].isin(datasets)
+    if len(corpus) and others.all():
+        raise RCPError(f"the corpus is of dataset {examples(corpus['dataset'])}, the gains are of {examples(datasets)}")
+    if others.any():
+        left = examples(corpus["dataset"][others])
+        number = counted(int(others.sum()), "text of the corpus is", "texts of the corpus are")
+        warn(f"{number} of datasets without gains, left out: {left}")
+        corpus = corpus[~others]
     if "text" not in corpus.columns:
         raise RCPError(f"the corpus has no column 'text' (it has {list(corpus.columns)})")
     for column in {"text", "title"} & set(corpus.columns):
@@ -223,7 +263,7 @@ def _checked_corpus(corpus: pd.DataFrame) -> pd.DataFrame:
     return corpus
 
 
-def _configs(part: GainTable, corpus: pd.DataFrame | None) -> dict[str, Columns]:
+def _configs(part: GainTable, name: str, corpus: pd.DataFrame | None) -> dict[str, Columns]:
     """The columns of every config of one dataset, as mteb and the authors' releases name them."""
     documents, queries = part.documents, part.queries
     configs: dict[str, Columns] = {"qrels": _qrels(part)}
@@ -235,7 +275,13 @@ def _configs(part: GainTable, corpus: pd.DataFrame | None) -> dict[str, Columns]
     excluded = pd.concat([documents[documents["excluded"]][KEYS], part.excluded_outside])
     if len(excluded):
         configs["excluded"] = _lists(excluded.sort_values(KEYS), part, "excluded-corpus-ids")
-    if queries["query"].notna().all():
+    without = queries["qid"][queries["query"].isna()]
+    if len(without):
+        warn(
+            f"{counted(len(without), 'query has', 'queries have')} no text ({examples(without)}): no config"
+            f" {config(name, 'queries')!r} is written, and mteb's loader loads no dataset without"
+        )
+    else:
         configs["queries"] = {"id": (IDS, queries["qid"]), "text": (TEXTS, queries["query"])}
     if corpus is not None:
         configs["corpus"] = _corpus(part, corpus)
@@ -258,13 +304,20 @@ def _qrels(part: GainTable) -> Columns:
         "score": (NUMBERS, rows["label"].to_numpy(dtype="int64")),
         "gain": (NUMBERS, rows["gain"]),
     }
-    if _has_abilities(part):
+    if tables.has_abilities(documents, part.criteria):
         columns["theta"] = (NUMBERS, rows["theta"])
     return columns
 
 
 def _corpus(part: GainTable, corpus: pd.DataFrame) -> Columns:
-    lacking = set(part.documents["docno"]) - set(corpus["docno"])
+    judged = set(part.documents["docno"])
+    lacking = judged - set(corpus["docno"])
+    if lacking and lacking == judged:
+        where = f" of dataset {part.datasets[0]!r}" if part.datasets != [""] else ""
+        raise RCPError(
+            f"the corpus holds none of the judged documents{where}: judged are {examples(judged)}, it holds"
+            f" {examples(corpus['docno']) or 'none'}"
+        )
     if lacking:
         warn(f"the corpus lacks {counted(len(lacking), 'document')} with a gain: {examples(lacking)}")
     columns: Columns = {"id": (IDS, corpus["docno"])}

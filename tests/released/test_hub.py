@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import shutil
 import sys
+import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("pyarrow")
 
 from rcp_irx import GainTable, MissingExtra, RCPError, RCPWarning
-from tests.released.folders import POOL, newer, table, write
+from tests.released.folders import POOL, newer, qrels, table, write
 
 REPO = "owner/rcp-gains"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -24,6 +28,7 @@ class FakeHub:
     def __init__(self, place: Path):
         self.place = place
         self.down = False
+        self.lfs = False
         self.calls: list[str] = []
 
     def folder(self, repo_id: str) -> Path:
@@ -66,6 +71,16 @@ class FakeHub:
         shutil.copytree(folder_path, self.folder(repo_id), dirs_exist_ok=True)
         return "the commit"
 
+    def get_paths_info(self, repo_id, paths, *, revision=None, repo_type=None):
+        self._call("get_paths_info", repo_type)
+        files = {path: (self.folder(repo_id) / path).read_bytes() for path in paths}
+        return [SimpleNamespace(path=path, **self._hashes(data)) for path, data in files.items()]
+
+    def _hashes(self, data):
+        if self.lfs:
+            return {"blob_id": "of a pointer", "lfs": SimpleNamespace(sha256=hashlib.sha256(data).hexdigest())}
+        return {"blob_id": hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest(), "lfs": None}
+
     def _call(self, what, repo_type):
         assert repo_type == "dataset"
         self.calls.append(what)
@@ -107,7 +122,7 @@ def test_without_the_hub_what_was_fetched_before_is_read_and_said(hub):
     hub.down = True
     with pytest.warns(RCPWarning, match="the Hub could not be asked for 'owner/rcp-gains'"):
         assert GainTable.from_released(REPO, "x", api=hub) == first
-    with pytest.raises(RCPError, match=r"no folder 'owner/other' here, and the Hub gives no dataset .*404"):
+    with pytest.raises(RCPError, match=r"no folder 'owner/other' here, the Hub gives no dataset .*404"):
         GainTable.from_released("owner/other", "x", api=hub)
 
 
@@ -132,6 +147,90 @@ def test_a_repository_of_something_else_is_replaced_only_on_request(hub):
     assert hub.calls[-1] == "upload_folder revision=None delete=None"
 
 
+@pytest.mark.parametrize("lfs", [False, True])
+def test_other_gains_of_the_same_file_names_are_replaced_only_on_request(hub, lfs):
+    hub.lfs = lfs
+    table().to_hf(REPO, "x", api=hub)
+    table().to_hf(REPO, "x", api=hub)
+    before = sorted(file.read_bytes() for file in hub.folder(REPO).rglob("*.*"))
+    other = table(keys=(("", "q1"), ("", "q9")))
+    with pytest.raises(RCPError, match=r"owner/rcp-gains holds other content \('README.md', .*overwrite=True"):
+        other.to_hf(REPO, "x", api=hub)
+    assert sorted(file.read_bytes() for file in hub.folder(REPO).rglob("*.*")) == before
+    other.to_hf(REPO, "x", overwrite=True, api=hub)
+    shutil.rmtree(hub.place / "cache", ignore_errors=True)
+    assert GainTable.from_released(REPO, "x", api=hub).queries["qid"].tolist() == ["q1", "q9"]
+
+
+@pytest.mark.parametrize("repo_id", [None, 5, "", "name", "a/b/c"])
+def test_what_is_no_repository_is_not_uploaded_to(hub, repo_id):
+    with pytest.raises(RCPError, match="a repository on the Hub is called 'owner/name'"):
+        table().to_hf(repo_id, "x", api=hub)
+    assert hub.calls == []
+
+
+def test_only_the_files_of_the_subset_are_fetched_and_those_of_others_never_serve_it(hub):
+    for subset in ("fever", "climate-fever"):
+        newer(hub.folder(REPO), subset, qrels=qrels(gain=None))
+    (hub.folder(REPO) / "items.json").rename(hub.folder(REPO) / "climate-fever.json")
+    GainTable.from_released(REPO, "climate-fever", api=hub)  # its file is here now, its qrels too
+    shutil.rmtree(hub.place / "cache" / REPO / COMMIT / "climate-fever-qrels")
+    with pytest.raises(RCPError, match="no item parameters for subset 'fever'"):
+        GainTable.from_released(REPO, "fever", api=hub)
+
+
+class Refused(Exception):
+    """As the errors of an HTTP library are: of no common kind."""
+
+
+def test_errors_of_any_kind_lead_to_what_was_fetched_before_and_are_chained(hub, monkeypatch):
+    newer(hub.folder(REPO))
+    first = GainTable.from_released(REPO, "x", api=hub)
+
+    def refuse(*given, **more):
+        raise Refused("connection refused")
+
+    monkeypatch.setattr(hub, "list_repo_files", refuse)
+    with pytest.warns(RCPWarning, match=r"could not be asked for 'owner/rcp-gains' \(Refused\)"):
+        assert GainTable.from_released(REPO, "x", api=hub) == first
+    with pytest.warns(RCPWarning), pytest.raises(RCPError, match=r"what was fetched before of owner/rcp-gains \(.*'y'"):
+        GainTable.from_released(REPO, "y", api=hub)
+    with pytest.raises(RCPError, match="none was fetched before: Refused: connection refused") as error:
+        GainTable.from_released("owner/other", "x", api=hub)
+    assert isinstance(error.value.__cause__, Refused)
+    with pytest.raises(RCPError, match="could not be uploaded to: Refused: connection refused") as error:
+        table().to_hf(REPO, "x", api=hub)
+    assert isinstance(error.value.__cause__, Refused)
+
+
+def test_an_interrupt_is_none_of_them(hub, monkeypatch):
+    def interrupt(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hub, "list_repo_files", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        GainTable.from_released(REPO, "x", api=hub)
+
+
+def test_a_refused_connection_is_told_by_the_real_client(tmp_path, monkeypatch):
+    hf = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # between the client's own attempts
+    api = hf.HfApi(endpoint="http://127.0.0.1:9")
+    monkeypatch.setattr(api, "snapshot_download", partial(api.snapshot_download, cache_dir=tmp_path))
+    with pytest.raises(RCPError, match=r"none was fetched before: .*refused") as error:
+        GainTable.from_released(REPO, "x", api=api)
+    assert error.value.__cause__ is not None
+    with pytest.raises(RCPError, match=r"could not be uploaded to: .*refused"):
+        table().to_hf(REPO, "x", api=api)
+    cache = tmp_path / f"datasets--{REPO.replace('/', '--')}"
+    newer(cache / "snapshots" / COMMIT)
+    (cache / "refs").mkdir()
+    (cache / "refs" / "main").write_text(COMMIT)
+    with pytest.warns(RCPWarning, match="what was fetched before is read"):
+        read = GainTable.from_released(REPO, "x", api=api)
+    assert read.metadata["released"]["revision"] == COMMIT
+
+
 def test_a_table_that_cannot_be_written_makes_no_repository(hub):
     with pytest.raises(RCPError):
         table(keys=(("one", "q1"), ("two", "q1"))).to_hf(REPO, "x", api=hub)
@@ -143,7 +242,14 @@ def test_the_calls_are_those_of_huggingface_hub():
     import inspect
 
     real = pytest.importorskip("huggingface_hub").HfApi
-    for name in ["list_repo_files", "snapshot_download", "create_repo", "create_branch", "upload_folder"]:
+    for name in [
+        "list_repo_files",
+        "snapshot_download",
+        "create_repo",
+        "create_branch",
+        "upload_folder",
+        "get_paths_info",
+    ]:
         assert set(inspect.signature(getattr(FakeHub, name)).parameters) <= set(
             inspect.signature(getattr(real, name)).parameters
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ pytest.importorskip("pyarrow")
 
 from rcp_irx import CountnDCG, GainTable, MissingExtra, RawBTnDCG, RCPError, RCPnDCG, RCPWarning
 from rcp_irx.evaluation import ndcg
+from tests.released import folders
 from tests.released.folders import (
     BETA,
     GAMMA,
@@ -27,9 +29,12 @@ from tests.released.folders import (
     newer,
     older,
     pa,
+    pq,
     qrels,
     write,
 )
+
+table_of = folders.table
 
 GAINS = {(qid, docno): gain_of(theta) for qid, docno, _, theta in ROWS if theta is not None}
 
@@ -189,13 +194,48 @@ def test_whole_number_ids_are_their_digits_and_text_stays_as_it_is(tmp_path):
     assert set(by_document(table, "gain")) == {(qid, docno) for qid in odd for docno in odd}
 
 
-@pytest.mark.parametrize("kind", ["large_string", "dictionary"])
+@pytest.mark.parametrize("kind", ["large_string", "dictionary", "string_view"])
 def test_other_text_types_of_parquet_are_read(tmp_path, kind):
-    table = pa.table(qrels())
-    for number, name in enumerate(["query-id", "corpus-id"]):
-        column = table[name].dictionary_encode() if kind == "dictionary" else table[name].cast(pa.large_string())
-        table = table.set_column(number, name, column)
-    assert len(GainTable.from_released(newer(tmp_path, qrels=table), "x")) == 4
+    if not hasattr(pa, kind):
+        pytest.skip(f"this pyarrow has no {kind}")
+
+    def cast(columns):
+        table = pa.table(columns)
+        for number, name in enumerate(table.column_names):
+            if pa.types.is_string(table[name].type):
+                text = table[name]
+                text = text.dictionary_encode() if kind == "dictionary" else text.cast(getattr(pa, kind)())
+                table = table.set_column(number, name, text)
+        return table
+
+    folder = newer(tmp_path, qrels=cast(qrels()), queries=cast({"id": ["q1", "q2"], "text": ["one", "two"]}))
+    assert kind in str(pq.read_schema(folder / "x-queries" / "test-00000-of-00001.parquet").field("text").type)
+    table = GainTable.from_released(folder, "x")
+    assert len(table) == 4
+    assert table.queries["query"].tolist() == ["one", "two"]
+
+
+@pytest.mark.parametrize("kind", ["large_list", "fixed_size_list", "list_view", "null"])
+def test_other_list_types_of_parquet_are_read(tmp_path, kind):
+    types = {
+        "large_list": lambda: pa.large_list(pa.large_string()),
+        "fixed_size_list": lambda: pa.list_(pa.string(), 2),
+        "list_view": lambda: pa.list_view(pa.string()),
+        "null": pa.null,
+    }
+    if kind == "list_view" and not hasattr(pa, kind):
+        pytest.skip("this pyarrow has no list_view")
+    values = [None, None] if kind == "null" else [["b", "a"], ["d", "a"]]
+    pool = pa.table({"query-id": ["q1", "q2"], "corpus-ids": pa.array(values, types[kind]())})
+    try:
+        folder = newer(tmp_path, top_ranked=pool)
+    except pa.ArrowNotImplementedError as error:
+        pytest.skip(f"this pyarrow writes no {kind}: {error}")
+    table = GainTable.from_released(folder, "x")
+    if kind == "null":
+        assert table.documents["pool_rank"].isna().all()
+    else:
+        assert by_document(table, "pool_rank") == {("q1", "b"): 0, ("q1", "a"): 1, ("q2", "d"): 0, ("q2", "a"): 1}
 
 
 def test_single_precision_is_within_the_tolerance_and_the_stored_gain_is_kept(tmp_path):
@@ -210,7 +250,7 @@ def test_a_gain_that_is_not_that_of_its_ability_is_refused_with_examples(tmp_pat
     near = [gain if gain is None else gain + 0.9e-4 * (-1) ** row for row, gain in enumerate(qrels()["gain"])]
     GainTable.from_released(newer(tmp_path / "near", qrels=qrels(gain=near)), "x")
     far = [None if gain is None else gain - 1.1e-4 * (row == 0) for row, gain in enumerate(qrels()["gain"])]
-    with pytest.raises(RCPError, match=r"1 stored gain more than 0.0001 .* items.json .*'q1', 'a'") as error:
+    with pytest.raises(RCPError, match=r"1 stored gain more than 0.0001 .*/items.json .*'q1', 'a'") as error:
         GainTable.from_released(newer(tmp_path / "far", qrels=qrels(gain=far)), "x")
     assert "item_parameters=" in str(error.value)
 
@@ -224,7 +264,89 @@ def test_float_gains_beside_the_qrels_must_be_theirs(tmp_path):
         GainTable.from_released(newer(tmp_path, gains=of_unjudged), "x")
 
 
+# queries that others have
+
+
+@pytest.mark.parametrize(
+    ("config", "columns", "message"),
+    [
+        ("excluded", lists({"q7": ["a"], "q8": ["b"]}, "excluded-corpus-ids"), "'q7', 'q8', theirs 'q1', 'q2'"),
+        ("top_ranked", lists({"q7": ["a"]}), "'q7', theirs 'q1', 'q2'"),
+        ("queries", {"id": ["q7"], "text": ["seven"]}, "'q7', theirs 'q1', 'q2'"),
+    ],
+)
+def test_a_config_of_other_queries_is_refused(tmp_path, config, columns, message):
+    with pytest.raises(RCPError, match=f"x-{config}/.* shares no query .* its queries are {message}"):
+        GainTable.from_released(newer(tmp_path, **{config: columns}), "x")
+
+
+def test_a_config_that_serves_all_splits_may_hold_queries_of_another(tmp_path):
+    newer(newer(tmp_path, split="dev", qrels=qrels(ROWS[3:])), split="test", qrels=qrels(ROWS[:3]))
+    write(tmp_path / "x-excluded" / "test-00000-of-00001.parquet", lists({"q1": ["b"]}, "excluded-corpus-ids"))
+    with pytest.warns(RCPWarning, match="1 query has excluded documents and no gain, left out: 'q1'"):
+        assert not GainTable.from_released(tmp_path, "x", split="dev").documents["excluded"].any()
+
+
+def test_queries_of_a_config_without_gains_are_counted(tmp_path):
+    with pytest.warns(RCPWarning, match=r"x-excluded/.*: 1 query has excluded documents and no gain, left out: 'q3'"):
+        GainTable.from_released(newer(tmp_path / "excluded", excluded=OUT), "x")
+    texts = {"id": ["q1", "q7"], "text": ["one", "seven"]}
+    with pytest.warns(RCPWarning, match=r"x-queries/.* has no text of 1 query with gains: 'q2'"):
+        GainTable.from_released(newer(tmp_path / "texts", queries=texts), "x")
+
+
+def test_float_gains_and_labels_of_other_queries_are_refused_and_of_some_counted(tmp_path):
+    labels = qrels(gain=None, theta=None)
+    gains = {"query-id": ["q8", "q9"], "corpus-id": ["a", "a"], "gain": [0.5, 0.25]}
+    with pytest.raises(RCPError, match="share no query: gains are for 'q8', 'q9', labels for 'q1', 'q2'"):
+        GainTable.from_released(newer(tmp_path / "none", qrels=labels, gains=gains), "x")
+    gains["query-id"] = ["q1", "q9"]
+    with pytest.warns(RCPWarning) as told:
+        table = GainTable.from_released(newer(tmp_path / "some", qrels=labels, gains=gains), "x")
+    assert [str(one.message) for one in told] == [
+        "1 query has labels and no gain, left out: 'q2'",
+        "1 query has gains and no label: 'q9'",
+    ]
+    assert table.queries["qid"].tolist() == ["q1", "q9"]
+
+
 # where the files are
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (None, {}, "given as text or a path, not None"),
+        (5, {}, "given as text or a path, not 5"),
+        (b"folder", {}, "given as text or a path, not b'folder'"),
+        ("", {}, "an empty text names none"),
+        ("a" * 5000, {}, "cannot be looked up"),
+        ("x", {"subset": None}, "subset is named by a text that is not empty, not None"),
+        ("x", {"subset": 2019}, "not 2019"),
+        ("x", {"subset": ""}, "not ''"),
+        ("x", {"dataset": 5}, "dataset is a text or None, not 5"),
+        ("x", {"split": ["test"]}, "split is a text or None"),
+        ("x", {"revision": 1}, "revision is a text or None, not 1"),
+        ("x", {"item_parameters": {}}, "item_parameters is a text or None"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(source, options, message):
+    with pytest.raises(RCPError, match=message):
+        GainTable.from_released(source, **options)
+
+
+def test_messages_name_the_whole_path(tmp_path, monkeypatch):
+    newer(tmp_path / "r")
+    monkeypatch.chdir(tmp_path)
+    for options, message in [({"subset": "y"}, "has no subset"), ({"subset": "x", "split": "dev"}, "has no split")]:
+        with pytest.raises(RCPError, match=message) as error:
+            GainTable.from_released("r", **options)
+        assert str(tmp_path / "r") in str(error.value)
+    (tmp_path / "r" / "items.json").write_text(json.dumps({"gamma": [], "beta": []}))
+    with pytest.raises(RCPError, match=re.escape(str(tmp_path / "r" / "items.json"))):
+        GainTable.from_released("r", "x")
+    with pytest.raises(RCPError, match=re.escape(f"{tmp_path / 'nowhere'} is not there")):
+        GainTable.from_released("./nowhere", "x")
 
 
 def test_a_folder_in_neither_layout_is_named_with_what_it_holds(tmp_path):
@@ -302,16 +424,62 @@ def test_the_nearest_item_parameters_count_and_two_that_differ_are_a_choice(tmp_
     with pytest.raises(RCPError, match=r"several item parameters: 'items.json', 'other.json'; choose one"):
         GainTable.from_released(tmp_path, "x")
     assert len(GainTable.from_released(tmp_path, "x", item_parameters="items.json")) == 4
-    with pytest.raises(RCPError, match=r"stored gains more than 0.0001 .* other.json"):
+    with pytest.raises(RCPError, match=r"stored gains more than 0.0001 .*/other.json"):
         GainTable.from_released(tmp_path, "x", item_parameters="other.json")
     items(tmp_path / "x.json")
     assert GainTable.from_released(tmp_path, "x").metadata["released"]["item_parameters"] == "x.json"
 
 
+@pytest.mark.parametrize(
+    ("subset", "others", "foreign"),
+    [
+        ("fever", ["climate-fever"], "climate-fever.json"),
+        ("fever", ["climate_fever"], "irt-climate-fever.json"),
+        ("a", ["a-b"], "a-b-qrels/irt.json"),
+        ("a", ["a-b"], "a-b-items/items.json"),
+        ("a", ["a-b"], "fit_a-b.json"),
+        ("x", ["y"], "y.json"),
+        ("x", ["y"], "y/item.json"),
+        ("x", ["y"], "items/y.json"),
+        ("x", ["default"], "qrels/items.json"),
+        ("nq", ["nq-gpt-oss"], "nq-gpt-oss-items.json"),
+    ],
+)
+def test_a_file_of_another_subset_never_serves(tmp_path, subset, others, foreign):
+    """Where abilities alone are stored nothing else would tell."""
+    for name in [subset, *others]:
+        newer(tmp_path, name, qrels=qrels(gain=None))
+    (tmp_path / "items.json").unlink()
+    items(tmp_path / foreign, gamma=[9.0, 9.0])
+    with pytest.raises(RCPError, match=f"no item parameters for subset '{subset}'"):
+        GainTable.from_released(tmp_path, subset)
+    assert GainTable.from_released(tmp_path, others[0]).metadata["released"]["item_parameters"] == foreign
+    items(tmp_path / "shared.json")
+    table = GainTable.from_released(tmp_path, subset)
+    assert table.metadata["released"]["item_parameters"] == "shared.json"
+    assert by_document(table, "gain") == pytest.approx(GAINS, abs=1e-15)
+
+
+def test_the_file_of_exactly_the_subsets_name_comes_first(tmp_path):
+    newer(tmp_path, "a-b", qrels=qrels(gain=None))
+    (tmp_path / "items.json").unlink()
+    items(tmp_path / "fit-a-b.json", gamma=[9.0, 9.0])
+    items(tmp_path / "a_b.json")
+    assert GainTable.from_released(tmp_path, "a-b").metadata["released"]["item_parameters"] == "a_b.json"
+
+
+def test_a_subset_called_as_a_word_of_the_shared_file_takes_it_from_no_other(tmp_path):
+    gains = table_of(keys=(("item", "q1"), ("parameters", "q1")))
+    gains.to_released(tmp_path / "r")
+    assert GainTable.from_released(tmp_path / "r", "parameters") == gains.select("parameters")
+
+
 def test_missing_item_parameters_say_what_was_looked_for_and_found(tmp_path):
     newer(tmp_path)
     (tmp_path / "items.json").write_text('{"alpha": 1, "delta": 2}')
-    with pytest.raises(RCPError, match=r"no item parameters: .*items.json \(keys \['alpha', 'delta'\]\)"):
+    with pytest.raises(
+        RCPError, match=r"no item parameters for subset 'x': .*items.json \(keys \['alpha', 'delta'\]\)"
+    ):
         GainTable.from_released(tmp_path, "x")
     (tmp_path / "items.json").write_text("{")
     with pytest.raises(RCPError, match=r"items.json \(unreadable"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 
@@ -166,6 +167,54 @@ def test_without_human_labels_the_score_is_the_number_of_criteria(tmp_path):
     assert GainTable.from_released(tmp_path / "r", "x").human_labels.empty
 
 
+def test_counts_of_criteria_are_no_human_labels_where_only_the_parquet_files_are_read(tmp_path):
+    gains = table(keys=(("x", "q1"),))
+    gains.to_released(tmp_path / "r")
+    shutil.rmtree(tmp_path / "r" / "rcp_irx")
+    read = GainTable.from_released(tmp_path / "r", "x")
+    assert read.human_labels.empty
+    assert read.qrels()["label"].tolist() == gains.qrels()["label"].tolist()
+    read.to_released(tmp_path / "again")
+    assert GainTable.from_released(tmp_path / "again", "x").human_labels.empty
+    assert "is no human label" in (tmp_path / "again" / "README.md").read_text()
+
+
+def test_human_labels_of_one_dataset_are_none_of_another(tmp_path):
+    gains = table(keys=(("one", "q1"), ("two", "q1")))
+    gains.to_released(tmp_path / "r", human_labels=LABELS[LABELS["qid"] == "q1"].assign(dataset="two"))
+    shutil.rmtree(tmp_path / "r" / "rcp_irx")
+    assert GainTable.from_released(tmp_path / "r", "one").human_labels.empty
+    assert len(GainTable.from_released(tmp_path / "r", "two").human_labels) == 2
+    card = (tmp_path / "r" / "README.md").read_text()
+    assert "The `score` (of two) is the human label" in card
+    assert "The `score` (of one) is no human label" in card
+
+
+def test_files_written_anew_by_a_tool_that_drops_the_mark_are_still_the_tables(tmp_path):
+    gains = table(keys=(("x", "q1"),))
+    gains.to_released(tmp_path / "r")
+    file = tmp_path / "r" / "x-qrels" / "test-00000-of-00001.parquet"
+    qrels = pq.read_table(file).replace_schema_metadata(None)
+    pq.write_table(qrels, file)
+    assert GainTable.from_released(tmp_path / "r", "x") == gains
+    changed = qrels.to_pandas()
+    changed.loc[changed["corpus-id"] == "b", "score"] += 1
+    changed.to_parquet(file)
+    with pytest.raises(RCPError, match=r"differ for query, document \('q1', 'b'\)"):
+        GainTable.from_released(tmp_path / "r", "x")
+
+
+def test_parts_that_disagree_on_their_score_are_refused(tmp_path):
+    table(keys=(("x", "q1"),)).to_released(tmp_path / "r")
+    place = tmp_path / "r" / "x-qrels"
+    whole = pq.read_table(place / "test-00000-of-00001.parquet")
+    (place / "test-00000-of-00001.parquet").unlink()
+    pq.write_table(whole.slice(0, 1), place / "test-00000-of-00002.parquet")
+    pq.write_table(whole.slice(1).replace_schema_metadata(None), place / "test-00001-of-00002.parquet")
+    with pytest.raises(RCPError, match=r"parts disagree on 'rcp_irx\.score'"):
+        GainTable.from_released(tmp_path / "r", "x")
+
+
 def test_a_released_table_can_be_released_again(tmp_path):
     first = GainTable.from_released(newer(tmp_path / "one", top_ranked=POOL, excluded=OUT), "x")
     first.to_released(tmp_path / "two")
@@ -198,6 +247,13 @@ def test_every_dataset_of_a_table_becomes_a_subset(tmp_path):
     assert set(rows(tmp_path / "r", "two-corpus")["text"]) == {"other"}
     with pytest.raises(RCPError, match="has no subset 'three'; it has 'one', 'two'"):
         GainTable.from_released(tmp_path / "r", "three")
+
+
+def test_a_mapping_names_the_subsets_of_several_datasets(tmp_path):
+    gains = table(keys=(("a/b", "q1"), ("", "q1")))
+    gains.to_released(tmp_path / "r", {"a/b": "a-b", "": "default"})
+    assert GainTable.from_released(tmp_path / "r", "a-b") == gains.select("a/b")
+    assert GainTable.from_released(tmp_path / "r") == gains.select("")
 
 
 def test_a_dataset_without_a_name_is_the_default_subset(tmp_path):
@@ -262,7 +318,29 @@ def test_gains_that_abilities_do_not_give_are_not_released(tmp_path):
     ("gains", "options", "message"),
     [
         (table(keys=(("one", "q1"), ("two", "q1"))), {"subset": "x"}, "for a table of one dataset; .*'one', 'two'"),
-        (table(keys=(("a/b", "q1"),)), {}, "not 'a/b'; name one with subset="),
+        (table(keys=(("a/b", "q1"),)), {}, "not 'a/b'; name it with subset="),
+        (table(keys=(("a/b", "q1"), ("c", "q1"))), {}, "not 'a/b'; name it with subset=, a mapping of dataset to"),
+        (table(keys=(("", "q1"), ("default", "q1"))), {}, "one of the table's datasets has no name .*'default'"),
+        (table(keys=(("a", "q1"), ("b", "q1"))), {"subset": {"a": "x", "b": "x"}}, "would become one subset"),
+        (
+            table(keys=(("a", "q1"), ("b", "q1"))),
+            {"subset": {"a": "x"}},
+            "subsets of 'a', and the table holds 'a', 'b'",
+        ),
+        (table(), {"subset": 5}, "a subset is called by .*, not 5"),
+        (table(), {"licence": 5}, "licence is a text"),
+        (
+            table(),
+            {"corpus": CORPUS.assign(docno=["x", "y", "z"])},
+            "none of the judged documents: .*'a', 'b', 'c'.*'x'",
+        ),
+        (table(), {"corpus": CORPUS.head(0)}, "holds none of the judged documents: .*it holds none"),
+        (
+            table(keys=(("one", "q1"), ("two", "q1"))),
+            {"corpus": CORPUS.assign(dataset="one")},
+            "none of the judged documents of dataset 'two'",
+        ),
+        (table(), {"corpus": CORPUS.assign(dataset="other")}, "corpus is of dataset 'other', the gains are of ''"),
         (table(keys=(("", "q1"), ("two", "q1"))), {}, "one of the table's datasets has no name .*'two'"),
         (table(), {"subset": ""}, "a subset is called by"),
         (table(), {"subset": "../x"}, "a subset is called by"),
@@ -289,6 +367,58 @@ def test_a_corpus_that_lacks_judged_documents_is_written_and_told_of(tmp_path):
     with pytest.warns(RCPWarning, match="the corpus lacks 1 document with a gain: 'c'"):
         table().to_released(tmp_path / "r", corpus=CORPUS.head(2))
     assert len(rows(tmp_path / "r", "corpus")) == 2
+
+
+def test_texts_of_other_datasets_are_left_out_and_counted(tmp_path):
+    corpus = pd.concat([CORPUS.assign(dataset=""), CORPUS.head(2).assign(dataset="other")])
+    with pytest.warns(RCPWarning, match="2 texts of the corpus are of datasets without gains, left out: 'other'"):
+        table().to_released(tmp_path / "r", corpus=corpus)
+    assert len(rows(tmp_path / "r", "corpus")) == 3
+
+
+def test_without_query_texts_there_is_no_config_of_queries_and_that_is_told(tmp_path):
+    gains = table(keys=(("x", "q1"), ("x", "q2")))
+    queries = gains.queries.assign(query=["why", None])
+    gains = GainTable(gains.documents, queries, gains.criteria, gains.metadata)
+    with pytest.warns(RCPWarning, match=r"1 query has no text \('q2'\): no config 'x-queries' is written, and mteb's"):
+        gains.to_released(tmp_path / "r", corpus=CORPUS)
+    assert not (tmp_path / "r" / "x-queries").exists()
+    card = (tmp_path / "r" / "README.md").read_text()
+    assert "- `queries`:" not in card
+    assert "- Not here: `queries`, without which mteb's loader" in card
+
+
+def test_the_card_lists_the_configs_that_were_written(tmp_path):
+    gains = table(keys=(("one", "q1"), ("two", "q1"))).exclude(frame([("one", "q1", "b")], "dataset qid docno"))
+    documents = gains.documents.assign(pool_rank=np.nan)
+    gains = GainTable(documents, gains.queries, gains.criteria, gains.metadata)
+    gains.to_released(tmp_path / "r")
+    card = (tmp_path / "r" / "README.md").read_text()
+    listed = re.findall(r"^- `(\w+)`(.*?):", card, re.M)
+    assert listed == [("qrels", ""), ("gains", ""), ("excluded", " (of one)"), ("queries", "")]
+    assert "reranking" not in card
+    table().to_released(tmp_path / "pooled")
+    assert "mteb treats the task as reranking" in (tmp_path / "pooled" / "README.md").read_text()
+
+
+def test_the_card_names_the_method_and_does_not_guess_where_criteria_are_from(tmp_path):
+    for folder, metadata, line in [
+        ("unknown", {}, "not recorded"),
+        ("own", {"criteria_from": ""}, "none: estimated here"),
+        ("other", {"criteria_from": "abc"}, "abc"),
+    ]:
+        table(**metadata).to_released(tmp_path / folder)
+        card = (tmp_path / folder / "README.md").read_text()
+        assert f"- Criteria taken from fit: {line}\n" in card
+        assert "(Rubric-Calibrated Preferences, RCP)" in card
+    GainTable.from_released(newer(tmp_path / "theirs"), "x").to_released(tmp_path / "again")
+    assert "- Criteria taken from fit: not recorded\n" in (tmp_path / "again" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("folder", [None, 5, ""])
+def test_a_place_that_is_none_is_refused(folder):
+    with pytest.raises(RCPError, match="the folder to write to is text or a path"):
+        table().to_released(folder)
 
 
 def test_the_cards_front_matter_names_every_config(tmp_path):
