@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import zlib
@@ -28,8 +29,7 @@ def lines(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, bytes]
     empty = True
     try:
         with open(path, "rb") as plain:
-            packed = plain.read(2) == _GZIP
-            plain.seek(0)
+            packed = plain.peek(2)[:2] == _GZIP
             with gzip.open(plain) if packed else plain as file:
                 for number, line in enumerate(file, start=1):
                     line = (line.removeprefix(_MARK) if number == 1 else line).rstrip(b"\r\n")
@@ -58,18 +58,27 @@ def text_of(line: bytes, path: str | os.PathLike[str], number: int) -> str:
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text whole or not at all.
+    """Write a text whole or not at all; into a device or pipe directly, and through a link into what it names.
 
     Raises
     ------
     RCPError
         If the place cannot be written to.
     """
-    target = Path(path)
-    part = target.with_name(f".{target.name}.part")
+    name = os.fspath(path)
+    target = Path(os.path.realpath(name))
+    part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part") if target.name else target
     try:
+        if not name or target.is_dir():
+            raise IsADirectoryError("it is no name of a file")
+        if target.exists() and not target.is_file():
+            with open(name, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            return
         part.write_text(text, encoding="utf-8", newline="\n")
         part.replace(target)
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise RCPError(f"{target} cannot be written: {error}") from error
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise RCPError(f"{name!r} cannot be written: {reason}") from error

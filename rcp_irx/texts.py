@@ -93,6 +93,10 @@ def _of_json(text: str, where: str, what: str) -> tuple[str, str, dict[str, Any]
         identity = str(identity)
     if not isinstance(identity, str) or not identity or not isinstance(content, str):
         raise RCPError(f"{where}: {names[0]!r} and {names[1]!r} must be texts, not {identity!r} and {content!r:.50}")
+    try:
+        f"{identity}{content}{row.get('title', '')}".encode()
+    except UnicodeEncodeError as error:
+        raise RCPError(f"{where}: no Unicode text: it holds half of a character (a lone surrogate)") from error
     return identity, content, row
 
 

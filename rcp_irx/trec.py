@@ -39,6 +39,13 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     frame, numbers = _fields(path, QRELS, "qrels")
     frame["label"] = _finite(path, frame["label"], numbers, "label")
+    first = frame.groupby(["qid", "docno"], sort=False)["label"].transform("first")
+    fraction, other = frame["label"] % 1 != 0, frame["label"] != first
+    for wrong, what in [(fraction, "labels must be whole numbers"), (other, "two different labels for one document")]:
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            said = f"query {frame['qid'][row]!r}, document {frame['docno'][row]!r}, label {frame['label'][row]:g}"
+            raise RCPError(f"{os.fspath(path)}, line {numbers[row]}: {what}; {said}")
     return with_labels(frame, f"qrels {os.fspath(path)}").drop(columns="dataset")
 
 

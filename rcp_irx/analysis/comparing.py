@@ -243,7 +243,9 @@ def _resolution(of: Comparison) -> str:
 
 
 def _agreement(of: Comparison) -> list[str]:
-    rows = of.agreement[of.agreement["reference"] == QREL] if len(of.agreement) else of.agreement
+    if not len(of.agreement):
+        return []
+    rows = of.agreement[of.agreement["reference"] == QREL]
     lines = []
     for measure, own in rows.groupby("measure", sort=False):
         separated, same, alike, opposite = (int(number) for number in own.iloc[:, -4:].sum())

@@ -15,6 +15,18 @@ from rcp_irx.errors import MissingExtra, RCPError, RCPWarning
 CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0: a check that failed, bad usage or input, Ctrl-C."""
 
+IN_THE_SHELL = {
+    "log.calibrate(incomplete='leave_out')": "`rcp-irx fit --leave-out-incomplete`",
+    "overwrite=True": "--overwrite",
+    "give the run a 'dataset' column": "give --dataset",
+    "needs qrels=": "needs --qrels",
+    "give it prices=": "give --prices ",
+    "RCPJudge(judge, log=...)": "`rcp-irx judge`",
+    "pass api_key=...": "(the command line takes no key)",
+    "pass base_url=...": "pass --base-url",
+}
+"""What messages of the library call otherwise."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0, 1 where a check failed, 2 for bad usage or input, 130 after Ctrl-C."""
@@ -27,15 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = app.main(args=arguments, prog_name="rcp-irx", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the shell
+            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.ClickException as error:
         error.show()
         return BAD_INPUT
     except click.Abort as error:
         return _said(str(error.__cause__ or "") or "stopped", INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has had enough
+    except (BrokenPipeError, SystemExit):  # click's answer to a broken pipe: whoever read our output has had enough
         return 0
     except (RCPError, MissingExtra, OSError) as error:
         return _said(str(error), CHECK_FAILED if _is_stop(error) else BAD_INPUT)
@@ -47,6 +59,8 @@ def _is_stop(error: Exception) -> bool:
 
 
 def _said(message: str, code: int) -> int:
+    for ours, theirs in IN_THE_SHELL.items():
+        message = message.replace(ours, theirs)
     print(f"rcp-irx: {' '.join(message.split())}", file=sys.stderr)
     return code
 

@@ -7,7 +7,7 @@ import os
 import click
 
 from rcp_irx.cli.evaluating import dataset_option, runs_argument
-from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option, runs_of
+from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, log_of, qrels_option, runs_of
 from rcp_irx.cli.output import show
 
 cutoff_option = click.option("-k", "--cutoff", type=click.IntRange(min=1), default=10, show_default=True)
@@ -74,9 +74,8 @@ def diagnose(
       rcp-irx diagnose demo/demo.gains demo/*.run --qrels demo/demo.qrels
     """
     from rcp_irx.analysis import diagnose as diagnosed
-    from rcp_irx.judging.log import JudgmentLog
 
-    held = JudgmentLog(source) if os.path.isfile(source) else gains_of(source)
+    held = log_of(source) if os.path.isfile(source) else gains_of(source)
     found = diagnosed(held, runs=runs_of(runs) or None, qrels=labels_of(qrels), k=cutoff)
     show(str(found), found, as_json)
     return 1 if found.warnings else 0

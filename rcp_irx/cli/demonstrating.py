@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import click
 
+from rcp_irx.cli.inputs import json_option
+from rcp_irx.cli.output import show
+
 
 @click.command()
 @click.option("--keep", metavar="FOLDER", help="Keep the index, the runs, the qrels, the log and the gains there.")
-def demo(keep: str | None) -> None:
+@json_option
+def demo(keep: str | None, as_json: bool) -> None:
     """Label and evaluate the bundled collection, end to end and offline.
 
     \b
@@ -16,4 +20,7 @@ def demo(keep: str | None) -> None:
     """
     from rcp_irx.demo.walk import walk
 
-    walk(keep or None)
+    if as_json:
+        show("", walk(keep or None, say=lambda text: None), as_json)
+    else:
+        walk(keep or None)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option, runs_of
 from rcp_irx.cli.output import show, table
-from rcp_irx.errors import RCPError, examples
+from rcp_irx.errors import RCPError, counted, examples, warn
 
 runs_argument = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 dataset_option = click.option("--dataset", help="One dataset, where the gains hold several.")
@@ -47,8 +47,11 @@ def evaluate(
     if dataset is not None:
         table_of_gains = table_of_gains.select(dataset)
     labels = labels_of(qrels)
-    wanted = _measures(measures or ("RCPnDCG@10", "RCPJudged@10", *(["nDCG@10"] if qrels else [])), labels)
-    scored = _scores(runs_of(runs), table_of_gains.qrels(labels), wanted)
+    wanted = _measures(
+        tuple(dict.fromkeys(measures)) or ("RCPnDCG@10", "RCPJudged@10", *(["nDCG@10"] if qrels else [])), labels
+    )
+    joined = _labelled(table_of_gains.qrels(labels), labels)
+    scored = _scores(runs_of(runs), joined, wanted)
     names = [str(measure) for measure in wanted]
     means = scored.groupby("system", sort=False)[names].mean().reset_index()
     means.insert(1, "queries", scored.groupby("system", sort=False).size().to_numpy())
@@ -67,13 +70,26 @@ def _measures(texts: tuple[str, ...], labels: pd.DataFrame | None) -> list[Any]:
     found = []
     for text in texts:
         try:
-            found.append(ir_measures.parse_measure(text))
-        except (ValueError, NameError, SyntaxError, AssertionError) as error:
+            measure = ir_measures.parse_measure(text)
+            str(measure)  # fails for a parameter that the measure does not have
+            found.append(measure)
+        except (ValueError, KeyError, NameError, SyntaxError, AssertionError, TypeError) as error:
             raise RCPError(f"--measure {text!r} is none that ir_measures knows: {error}") from error
     without = [str(measure) for measure in found if labels is None and not isinstance(measure, RCPMeasure)]
     if without:
         raise RCPError(f"the measure {examples(without)} reads people's labels: give --qrels")
     return found
+
+
+def _labelled(joined: pd.DataFrame, labels: pd.DataFrame | None) -> pd.DataFrame:
+    """The rows of queries that have labels too, where labels were given: all measures are of the same queries."""
+    if labels is None:
+        return joined
+    without = sorted(set(joined["qid"]) - set(labels["qid"]))
+    if without:
+        number = counted(len(without), "query has", "queries have")
+        warn(f"{number} gains and no label, left out: {examples(without)}")
+    return joined[~joined["qid"].isin(without)]
 
 
 def _scores(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, measures: list[Any]) -> pd.DataFrame:
@@ -84,10 +100,16 @@ def _scores(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, measures: list[A
     qrels = qrels.rename(columns={**names, "label": "relevance"})
     parts = []
     for name, run in runs.items():
-        values = [
-            (value.query_id, str(value.measure), value.value)
-            for value in ir_measures.iter_calc(measures, qrels, run.rename(columns=names))
-        ]
+        try:
+            values = [
+                (value.query_id, str(value.measure), value.value)
+                for value in ir_measures.iter_calc(measures, qrels, run.rename(columns=names))
+            ]
+        except RCPError:
+            raise
+        except (ValueError, KeyError, AssertionError, RuntimeError, TypeError, OverflowError, ImportError) as error:
+            asked = ", ".join(map(str, measures))
+            raise RCPError(f"ir_measures cannot compute {asked}: {error}") from error
         wide = pd.DataFrame(values, columns=["qid", "measure", "value"]).pivot(
             index="qid", columns="measure", values="value"
         )

@@ -43,13 +43,30 @@ def gains_of(name: str) -> Any:
     from rcp_irx.gains import GainTable
 
     place, released, subset = name.partition("#")
-    if released:
+    if released and not os.path.isdir(name):
         return GainTable.from_released(place, subset)
     if not os.path.isdir(name):
         kind = "is a file" if os.path.exists(name) else "does not exist"
         wanted = "GAINS is a folder that `rcp-irx fit` wrote, or FOLDER#SUBSET of released labels"
         raise RCPError(f"{name} {kind}: {wanted}")
     return GainTable.load(name)
+
+
+def log_of(name: str) -> Any:
+    """A judgment log that is there, and holds something.
+
+    Raises
+    ------
+    RCPError
+        If it is not; the file stays as it is.
+    """
+    from rcp_irx.judging.log import JudgmentLog
+
+    if not os.path.isfile(name):
+        raise RCPError(f"there is no judgment log {name!r}")
+    if not os.path.getsize(name):
+        raise RCPError(f"{name} is empty, and no judgment log")
+    return JudgmentLog(name)
 
 
 def runs_of(named: Sequence[str]) -> dict[str, pd.DataFrame]:

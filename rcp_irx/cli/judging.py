@@ -14,6 +14,8 @@ from rcp_irx.errors import RCPError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+LARGEST_FACTOR = 100
+
 _OPTIONS = (
     click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
     click.option("--topics", required=True, metavar="FILE", help="Topics: TSV, JSON lines, or irds:ID."),
@@ -111,7 +113,7 @@ def estimate(as_json: bool, **options: Any) -> None:
 
 
 @click.command()
-@click.argument("log", metavar="LOG", type=click.Path(exists=True, dir_okay=False))
+@click.argument("log", metavar="LOG")
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the gains go.")
 @click.option("--overwrite", is_flag=True, help="Replace gains that are there.")
 @click.option("--dataset", "datasets", multiple=True, help="Only this dataset of the log.")
@@ -139,10 +141,10 @@ def fit(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx fit demo/demo.judgments -o my.gains
     """
-    from rcp_irx.judging.log import JudgmentLog
+    from rcp_irx.cli.inputs import log_of
     from rcp_irx.judging.rubric import Rubric
 
-    gains = JudgmentLog(log).calibrate(
+    gains = log_of(log).calibrate(
         datasets=datasets or None,
         judge=judge_name,
         rubric=Rubric.load(rubric) if rubric else None,
@@ -205,9 +207,12 @@ def _protocol(text: str) -> Any:
     if text.lower() in named:
         return named[text.lower()]
     try:
-        return FULL.scaled(Fraction(text))
+        factor = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise RCPError(f"--protocol is full, reduced, or a factor above 0 such as 0.5, not {text!r}") from None
+        factor = Fraction(0)
+    if not 0 < factor <= LARGEST_FACTOR:
+        raise RCPError(f"--protocol is full, reduced, or a factor above 0 such as 0.5 (at most 100), not {text!r}")
+    return FULL.scaled(factor)
 
 
 def _show_estimate(found: Any, as_json: bool) -> None:

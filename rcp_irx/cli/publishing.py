@@ -17,6 +17,7 @@ from rcp_irx.cli.inputs import (
     grades_of,
     json_option,
     labels_of,
+    log_of,
     qrels_option,
     runs_of,
 )
@@ -30,7 +31,7 @@ from rcp_irx.files import write
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @qrels_option
 @dataset_option
-@click.option("--log", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="The judgment log.")
+@click.option("--log", metavar="FILE", help="The judgment log.")
 @click.option("--docs", metavar="FILE", help="Documents: TSV, JSON lines, or irds:ID.")
 @click.option("-k", "--cutoff", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--title", default="", help="What the page is called.")
@@ -57,18 +58,15 @@ def report(
       rcp-irx report demo/demo.gains demo/*.run --qrels demo/demo.qrels \\
           --log demo/demo.judgments --docs irds:rcp-irx/demo -o report.html
     """
-    from rcp_irx.judging.log import JudgmentLog
-    from rcp_irx.report import gather, render
+    from rcp_irx.report import gather, render, shown_documents
 
     table = gains_of(gains)
     if dataset is not None:
         table = table.select(dataset)
     frames = runs_of(runs)
-    wanted = set(table.documents["docno"])
-    for frame in frames.values():
-        wanted |= set(frame.loc[pd.to_numeric(frame["rank"], errors="coerce") <= cutoff, "docno"])
+    wanted = shown_documents(table, frames)
     texts = documents_of(docs, wanted) if docs else None
-    held = JudgmentLog(log) if log else None
+    held = log_of(log) if log else None
     content = gather(table, frames, labels_of(qrels), held, texts, k=cutoff, title=title)
     page, length = render(content)
     write(output, page)
@@ -121,7 +119,7 @@ def describe(
 @click.option("--tsv", "kind", flag_value="tsv", default=True, help="All columns, tab-separated (the default).")
 @click.option("--jsonl", "kind", flag_value="jsonl", help="All columns, one JSON object a line.")
 @click.option("--column", default="gain", show_default=True, help="What a TREC file holds: gain, count_gain, label ...")
-@click.option("--scale", type=click.IntRange(min=1), help="TREC: gains times this, rounded; the file says so.")
+@click.option("--scale", type=click.IntRange(1, 10**9), help="TREC: gains times this, rounded; the file says so.")
 @qrels_option
 @dataset_option
 @json_option

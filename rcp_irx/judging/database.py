@@ -57,7 +57,9 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, keep_text: bool = False):
         self.keep_text = keep_text
-        self.path = None if path is None or path in ("", ":memory:") else os.fspath(path)
+        if path is not None and not os.fspath(path):
+            raise RCPError("the judgment log's path is empty; name a file, or give None to keep answers in memory")
+        self.path = None if path is None or path == ":memory:" else os.fspath(path)
         if self.path is not None and os.path.isdir(self.path):
             raise RCPError(f"{self.path} is a folder; a judgment log is one file")
         self.locks = QueryLocks(self.path)

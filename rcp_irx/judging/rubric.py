@@ -117,8 +117,9 @@ class Rubric:
         try:
             entries = tomllib.loads(source.read_text(encoding="utf-8"))["criteria"]
             return cls(tuple(Criterion(str(e["id"]), str(e["name"]), str(e["question"])) for e in entries))
-        except OSError as error:
-            raise RCPError(f"the rubric {source} cannot be read: {error.strerror}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "no UTF-8 text"
+            raise RCPError(f"the rubric {source} cannot be read: {reason}") from error
         except KeyError as error:
             raise RCPError(
                 f"the rubric {source} lacks {error}; each [[criteria]] needs id, name and question"

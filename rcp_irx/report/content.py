@@ -139,7 +139,7 @@ def gather(
         queries=queries,
         systems=list(frames or {}),
         documents=_documents(gains, queries, frames or {}, qrels),
-        theta_range=(min(theta.min(), beta.min()) - 1.0, max(theta.max(), beta.max()) + 1.0),
+        theta_range=(np.nanmin([*theta, *beta, 0.0]) - 1.0, np.nanmax([*theta, *beta, 0.0]) + 1.0),
         texts=texts or {},
     )
 
@@ -234,10 +234,7 @@ def _documents(
     kept += [name for name in ("gain_se", "not_shown") if name in table.columns]
     rows = table[[*kept, *gains.criteria["id"]]].copy()
     dataset = gains.datasets[0] if len(gains.datasets) == 1 else ""
-    ranks = {
-        f"rank:{name}": _ranks(run, gains, dataset).rename(columns={"rank": f"rank:{name}"})
-        for name, run in frames.items()
-    }
+    ranks = _all_ranks(gains, frames)
     beyond = [of[of[name] <= SHOWN_BEYOND_THE_POOL][KEYS] for name, of in ranks.items()]
     if beyond:
         rows = rows.merge(pd.concat([rows[KEYS], *beyond]).drop_duplicates(), on=KEYS, how="right")
@@ -251,6 +248,22 @@ def _documents(
     place = queries[KEYS[:2]].assign(query=np.arange(len(queries)))
     rows = rows.merge(place, on=KEYS[:2], how="inner")
     return rows.sort_values(["query", "gain", "docno"], ascending=[True, False, True], ignore_index=True)
+
+
+def shown_documents(gains: GainTable, frames: Mapping[str, pd.DataFrame]) -> set[str]:
+    """The ids of all documents that a report of these gains and runs shows."""
+    ranks = _all_ranks(gains, frames)
+    beyond = (docno for name, of in ranks.items() for docno in of.loc[of[name] <= SHOWN_BEYOND_THE_POOL, "docno"])
+    return {*gains.documents["docno"], *beyond}
+
+
+def _all_ranks(gains: GainTable, frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Each system's ranks, by the name of their column."""
+    dataset = gains.datasets[0] if len(gains.datasets) == 1 else ""
+    return {
+        f"rank:{name}": _ranks(run, gains, dataset).rename(columns={"rank": f"rank:{name}"})
+        for name, run in frames.items()
+    }
 
 
 def _ranks(run: pd.DataFrame, gains: GainTable, dataset: str) -> pd.DataFrame:

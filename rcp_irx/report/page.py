@@ -54,7 +54,7 @@ def _page(content: Content, length: int | None) -> str:
     )
     environment.filters["number"] = _number
     environment.filters["signed"] = lambda value: "=" if not value else f"{value:+d}"
-    return environment.get_template("page.html.j2").render(
+    page: str = environment.get_template("page.html.j2").render(
         c=content,
         curves=_curves(content),
         scores=_scores(content),
@@ -62,6 +62,7 @@ def _page(content: Content, length: int | None) -> str:
         packed={str(i): packed(rows) for i, rows in enumerate(content.documents_of_queries(length))},
         length=length,
     )
+    return page.encode("utf-8", "replace").decode("utf-8")  # half an emoji is no text that can be written
 
 
 def packed(value: Any) -> str:
@@ -97,10 +98,13 @@ def _curves(content: Content) -> Any:
 
 
 def _scores(content: Content) -> Any:
+    if not content.score_percentiles:
+        return None
     rows = []
     values = [value for row in content.score_percentiles for value in row.percentiles]
     for row in content.score_percentiles:
-        rows.append(charts.Box(f"{row.dataset or 'all'}: {row.score}", row.score, row.percentiles))
+        name = row.dataset or "all"
+        rows.append(charts.Box(f"{name[:14]}{'...' * (len(name) > 14)}: {row.score}", row.score, row.percentiles))
     low, high = min(values), max(values)
     axis = charts.Axis("score (logit)", low, high, charts.ticks(low, high, 8), left=150)
     text = "Percentiles 5, 25, 50, 75 and 95 of raw tournament scores and of calibrated abilities: " + "; ".join(

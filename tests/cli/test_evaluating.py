@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rcp_irx import GainTable, RCPnDCG
@@ -48,6 +52,8 @@ def test_people_see_a_table_and_shells_a_tsv(demo):
         (["demo.gains", "longest.run", "--dataset", "x"], "no gains for dataset 'x'"),
         (["demo.gains", "longest.run", "--qrels", "irds:no-such"], "ir_datasets has no dataset 'no-such'"),
         (["demo.gains"], "Missing argument 'RUN...'"),
+        (["demo.gains", "longest.run", "--qrels", "demo.qrels", "-m", "nDCG(foo=1)@10"], "nDCG"),
+        (["demo.gains", "longest.run", "--qrels", "demo.qrels", "-m", "INST"], "INST"),
     ],
 )
 def test_bad_input_is_told_in_one_line(demo, arguments, said):
@@ -89,3 +95,33 @@ def test_empty_files_are_told(demo, tmp_path, name):
     (tmp_path / name).write_text("")
     given = [tmp_path / name] if name.endswith("run") else [demo / "longest.run", "--qrels", tmp_path / name]
     assert f"{name} is empty" in rcp_irx("evaluate", demo / "demo.gains", *given, cwd=tmp_path, code=2)
+
+
+def test_queries_without_labels_are_left_out_and_told(demo, tmp_path):
+    rows = [line for line in (demo / "demo.qrels").read_text().splitlines() if not line.startswith("3 ")]
+    (tmp_path / "short.qrels").write_text("\n".join(rows))
+    arguments = ("evaluate", demo / "demo.gains", demo / "longest.run", "--qrels", tmp_path / "short.qrels", "--json")
+    said = json.loads(rcp_irx(*arguments, cwd=tmp_path))["scores"][0]
+    assert said["queries"] == 9
+    done = json.loads(rcp_irx(*arguments[:-1], "--per-query", "--json", cwd=tmp_path))["scores"]
+    assert said["nDCG@10"] == pytest.approx(sum(row["nDCG@10"] for row in done) / 9)
+    assert "3" not in {row["qid"] for row in done}
+
+
+def test_gains_without_pass_counts_or_abilities_serve_what_they_can(demo, tmp_path):
+    gains = GainTable.load(demo / "demo.gains")
+    ids = dict.fromkeys(gains.criteria["id"], np.nan)
+    fewer = GainTable(gains.documents.assign(n=np.nan, bt=np.nan, **ids), gains.queries, gains.criteria, {"judge": "x"})
+    fewer.save(tmp_path / "few#er.gains")
+    assert "RCPnDCG@10, every pair" in rcp_irx("compare", tmp_path / "few#er.gains", *RUNS, cwd=demo)
+    bare = GainTable(fewer.documents.assign(theta=np.nan), fewer.queries, fewer.criteria, {"judge": "x"})
+    bare.save(tmp_path / "bare.gains")
+    rcp_irx("report", tmp_path / "bare.gains", *RUNS, "-o", tmp_path / "bare.html", cwd=demo)
+    assert "Raw and calibrated" not in (tmp_path / "bare.html").read_text()
+
+
+def test_pipes_are_read_and_a_reader_that_leaves_is_no_failure(demo):
+    script = Path(sys.executable).parent / "rcp-irx"
+    line = f"set -o pipefail; '{script}' evaluate demo.gains a=<(cat longest.run) --per-query | true"
+    done = subprocess.run(["bash", "-c", line], cwd=demo, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
+import threading
 
 import ir_measures
 import numpy as np
@@ -57,3 +60,23 @@ def test_fractions_are_not_written_as_whole_numbers(demo, tmp_path):
     )
     assert "cannot be written" in rcp_irx("export", "demo.gains", "-o", tmp_path / "no" / "a", cwd=demo, code=2)
     assert "--scale is for --trec" in rcp_irx("export", "demo.gains", "-o", target, "--scale", "9", cwd=demo, code=2)
+
+
+def test_devices_and_links_are_written_through_and_no_name_is_no_place(demo, tmp_path):
+    target, link, pipe = tmp_path / "real.tsv", tmp_path / "link.tsv", tmp_path / "pipe"
+    target.write_text("old")
+    link.symlink_to(target)
+    rcp_irx("export", "demo.gains", "-o", link, cwd=demo)
+    assert link.is_symlink()
+    assert target.read_text().startswith("qid\t")
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    read: list[str] = []
+    reader.start()
+    rcp_irx("export", "demo.gains", "-o", pipe, cwd=demo)
+    reader.join(30)
+    assert read[0] == target.read_text()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    for place in ("", ".", "/", demo / "demo.qrels" / "x", "x" * 300):
+        assert "cannot be written" in rcp_irx("export", "demo.gains", "-o", place, cwd=demo, code=2)
+    assert rcp_irx("export", "demo.gains", "-o", target, "--trec", "--scale", "9" * 20, cwd=demo, code=2)

@@ -87,14 +87,31 @@ def test_ctrl_c_leaves_a_good_log_and_says_how_to_go_on(demo, tmp_path):
         ([*RUNS, *COLLECTION[:4], "--log", "l"], "--model is missing"),
         ([*RUNS, *COLLECTION, "--log", "l", "--protocol", "huge"], "--protocol is full, reduced, or a factor"),
         ([*RUNS, *COLLECTION, "--log", "l", "--context-field", "mood"], "have no field 'mood'"),
-        ([*RUNS, *COLLECTION, "--log", "l", "--add", "judged"], "needs qrels"),
+        ([*RUNS, *COLLECTION, "--log", "l", "--add", "judged"], "needs --qrels"),
         ([*RUNS, *COLLECTION, "--log", "l", "--max-cost", "3"], "prices"),
         ([*RUNS, "--topics", "none.tsv", *COLLECTION[2:], "--log", "l"], "topics none.tsv cannot be read"),
         ([*RUNS, *COLLECTION, "--log", "no/such/folder"], "cannot be used"),
         ([*RUNS, *COLLECTION, "--log", "demo.qrels"], "demo.qrels"),
+        ([*RUNS, *COLLECTION, "--log", ""], "the judgment log's path is empty"),
+        ([*RUNS, *COLLECTION, "--log", "l", "--protocol", "1e400"], "--protocol is full"),
     ],
 )
 def test_bad_input_is_told_in_one_line(demo, arguments, said):
     error = rcp_irx("judge", *arguments, cwd=demo, code=2)
     assert said in error
     assert error.count("\n") == 1 or "Usage" in error
+
+
+def test_an_empty_file_is_no_log_and_stays_empty(demo, tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    for command in (["fit", tmp_path / "empty", "-o", tmp_path / "g"], ["diagnose", tmp_path / "empty"],
+                    ["report", "demo.gains", "--log", tmp_path / "empty", "-o", tmp_path / "r.html"]):  # fmt: skip
+        assert "is empty, and no judgment log" in rcp_irx(*command, cwd=demo, code=2)
+    assert (tmp_path / "empty").read_bytes() == b""
+    assert "there is no judgment log" in rcp_irx("fit", tmp_path / "none", "-o", tmp_path / "g", cwd=demo, code=2)
+
+
+def test_half_a_character_is_named_with_its_line(demo, tmp_path):
+    (tmp_path / "topics.jsonl").write_text('{"qid": "1", "query": "a"}\n{"qid": "2", "query": "\\ud800"}\n')
+    arguments = (*RUNS, "--topics", tmp_path / "topics.jsonl", *COLLECTION[2:], "--log", tmp_path / "l")
+    assert "topics.jsonl, line 2: no Unicode text" in rcp_irx("judge", *arguments, cwd=demo, code=2)
