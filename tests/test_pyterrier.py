@@ -159,9 +159,11 @@ def test_only_the_first_row_of_a_query_needs_its_text():
 def test_a_judge_that_costs_money_needs_a_log_and_every_judge_a_name(tmp_path):
     judge = LexicalJudge()
     judge.paid = True
-    for log in (None, "", ":memory:"):
+    for log in (None, ":memory:"):
         with pytest.raises(RCPError, match="costs money: give log="):
             RCPJudge(judge, log)
+    with pytest.raises(RCPError, match="the judgment log's path is empty"):
+        RCPJudge(judge, "")
     RCPJudge(judge, tmp_path / "paid.judgments")
     judge.name = ""
     with pytest.raises(RCPError, match="has no name"):
