@@ -15,9 +15,8 @@ from rcp_irx.analysis.agreement_measures import ABILITY, BT, GAIN, ONE, POSITIVE
 from rcp_irx.analysis.clusters import RESAMPLES, SEED, Estimate, bootstrap
 from rcp_irx.analysis.estimates import Key, by_dataset, interval_notes, measure_rows, text, value_of, with_dataset
 from rcp_irx.analysis.graded import graded_documents
-from rcp_irx.analysis.grades import KEYS
 from rcp_irx.errors import RCPError, counted
-from rcp_irx.gains import GainTable
+from rcp_irx.gains import KEYS, GainTable
 
 BINS = 20
 LOW_AUC = 0.7

@@ -28,7 +28,7 @@ from rcp_irx.analysis.association import (
 )
 from rcp_irx.analysis.clusters import totals
 from rcp_irx.analysis.estimates import Key
-from rcp_irx.analysis.grades import KEYS
+from rcp_irx.tables import KEYS
 
 Found: TypeAlias = dict[Key, FloatArray]
 Statistic: TypeAlias = Callable[[FloatArray], FloatArray]

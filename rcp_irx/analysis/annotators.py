@@ -20,8 +20,9 @@ from rcp_irx.analysis.estimates import (
     value_of,
     with_dataset,
 )
-from rcp_irx.analysis.grades import KEYS, panels, read_grades
+from rcp_irx.analysis.grades import panels, read_grades
 from rcp_irx.errors import RCPError, counted, examples
+from rcp_irx.tables import KEYS
 
 SPLITS = 50
 CATEGORIES = 101

@@ -143,7 +143,7 @@ def compare(
     """
     errors = with_errors(gains) if label_noise else None
     frames = read_runs(runs)
-    family = _families(families, list(frames))
+    family = families_of(families, list(frames))
     results = score_runs(frames, gains, qrels, k=k, ties=ties)
     keys, noise = results.queries, {}
     clusters = None if cluster is None else _clusters(cluster, gains, keys)
@@ -183,8 +183,14 @@ def compare(
     )
 
 
-def _families(families: Families | None, systems: list[str]) -> dict[str, str]:
-    """Each system's family; empty where none is given."""
+def families_of(families: Families | None, systems: list[str]) -> dict[str, str]:
+    """Each system's family; empty where none is given.
+
+    Raises
+    ------
+    RCPError
+        A system without a family.
+    """
     if families is None:
         return {}
     named = families.get if isinstance(families, Mapping) else families

@@ -1,4 +1,4 @@
-"""The lengths of judged documents, from a frame or from the texts that a log keeps."""
+"""The lengths of judged documents, from a frame of them or of their texts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,7 @@ import pandas as pd
 
 from rcp_irx.documents import with_keys
 from rcp_irx.errors import RCPError, examples
-from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.tables import KEYS
-
-
-def kept_texts(log: JudgmentLog) -> pd.DataFrame:
-    """The documents' texts, where the log keeps them."""
-    rows = log._read(
-        "SELECT DISTINCT p.dataset, p.qid, d.docno, t.text FROM pools p JOIN pool_documents d ON d.pool = p.id"
-        " JOIN texts t ON t.digest = d.text AND t.kind = 'document'"
-    )
-    return pd.DataFrame(rows, columns=[*KEYS, "text"], dtype=object)
 
 
 def doublings_of(documents: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:

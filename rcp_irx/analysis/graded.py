@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rcp_irx.analysis.grades import KEYS, panels, read_grades
+from rcp_irx.analysis.grades import panels, read_grades
 from rcp_irx.documents import with_labels
 from rcp_irx.errors import RCPError, counted, examples, warn
-from rcp_irx.gains import GainTable
+from rcp_irx.gains import KEYS, GainTable
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ def graded_documents(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame
     RCPWarning
         Of each kind of document that is left out, and of documents that stand at label 0 without one.
     """
-    singles, notes = read_grades(grades, _dataset(grades, gains, "grades"))
+    singles, notes = read_grades(grades, dataset_of(grades, gains, "grades"))
     read = len(notes)
-    singles = _as_in_table(singles, gains)
+    singles = as_in_table(singles, gains)
     found = _with_gains(panels(singles), gains, notes)
     if qrels is not None:
-        labels = _as_in_table(with_labels(qrels, "qrels", _dataset(qrels, gains, "qrels")), gains)
+        labels = as_in_table(with_labels(qrels, "qrels", dataset_of(qrels, gains, "qrels")), gains)
         found = _with_labels(found, labels, notes)
     for note in notes[read:]:
         warn(note)
@@ -76,7 +76,8 @@ def _with_gains(graded: pd.DataFrame, gains: GainTable, notes: list[str]) -> pd.
     _note(notes, found[excluded], "excluded from the gains")
     found = found[~outside & ~excluded].drop(columns="excluded")
     if found.empty:
-        raise RCPError(f"no graded document has a gain; graded are {_named(graded)}, gains are for {_named(documents)}")
+        theirs, ours = named_documents(graded), named_documents(documents)
+        raise RCPError(f"no graded document has a gain; graded are {theirs}, gains are for {ours}")
     return found
 
 
@@ -116,7 +117,7 @@ def _with_labels(found: pd.DataFrame, labels: pd.DataFrame, notes: list[str]) ->
     return found.assign(label=found["label"].where(~unjudged, 0).astype(np.int64))
 
 
-def _dataset(frame: pd.DataFrame, gains: GainTable, what: str) -> str:
+def dataset_of(frame: pd.DataFrame, gains: GainTable, what: str) -> str:
     """The dataset of a frame that names none."""
     if len(gains.datasets) == 1:
         return gains.datasets[0]
@@ -127,7 +128,7 @@ def _dataset(frame: pd.DataFrame, gains: GainTable, what: str) -> str:
     return ""
 
 
-def _as_in_table(rows: pd.DataFrame, gains: GainTable) -> pd.DataFrame:
+def as_in_table(rows: pd.DataFrame, gains: GainTable) -> pd.DataFrame:
     """The rows, under the table's only dataset where they name none."""
     if len(gains.datasets) == 1 and set(rows["dataset"]) == {""}:
         return rows.assign(dataset=gains.datasets[0])
@@ -136,10 +137,10 @@ def _as_in_table(rows: pd.DataFrame, gains: GainTable) -> pd.DataFrame:
 
 def _note(notes: list[str], left_out: pd.DataFrame, why: str) -> None:
     if len(left_out):
-        notes.append(f"{counted(len(left_out), 'graded document')} {why}, left out: {_named(left_out)}")
+        notes.append(f"{counted(len(left_out), 'graded document')} {why}, left out: {named_documents(left_out)}")
 
 
-def _named(rows: pd.DataFrame) -> str:
+def named_documents(rows: pd.DataFrame) -> str:
     """Up to three documents, with their datasets where these have names."""
     keys = KEYS if rows["dataset"].astype(bool).any() else KEYS[1:]
     return examples(rows[keys].itertuples(index=False, name=None))

@@ -7,8 +7,7 @@ import pandas as pd
 
 from rcp_irx.documents import id_column, with_keys
 from rcp_irx.errors import RCPError, counted, examples, warn
-
-KEYS = ["dataset", "qid", "docno"]
+from rcp_irx.tables import KEYS
 
 
 def read_grades(grades: pd.DataFrame, dataset: str = "") -> tuple[pd.DataFrame, list[str]]:

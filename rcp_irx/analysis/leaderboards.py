@@ -26,6 +26,7 @@ from rcp_irx.analysis.significance import (
     pair_intervals,
     paired_t,
     pairs_of,
+    ranks,
     resampled_means,
     resolution,
     wins_ties_losses,
@@ -110,7 +111,7 @@ def system_rows(of: Board) -> pd.DataFrame:
                 "low": low,
                 "high": high,
                 "interval": _interval(measure, of.noise is not None),
-                "rank": _ranks(scores.mean(axis=0)),
+                "rank": ranks(scores.mean(axis=0)),
                 "coverage": of.coverage,
                 "mean_answered": scores[of.answered].mean(axis=0) if of.answered.any() else np.nan,
             }
@@ -234,7 +235,7 @@ def suite_rows(boards: Sequence[Board]) -> tuple[pd.DataFrame, pd.DataFrame]:
         kind = _interval(measure, boards[0].noise is not None)
         low, high = interval(samples)
         ends = {"low": low, "high": high, "interval": kind}
-        rows.append(pd.DataFrame({**common, "system": systems, "mean": means, **ends, "rank": _ranks(means)}))
+        rows.append(pd.DataFrame({**common, "system": systems, "mean": means, **ends, "rank": ranks(means)}))
         low, high = pair_intervals(samples)
         ends = {"low": low, "high": high, "interval": kind}
         differences = means[first] - means[second]
@@ -263,10 +264,6 @@ def _changed(of: Board, measure: str, kept: np.ndarray) -> int:
 def _named_pairs(systems: list[str]) -> dict[str, list[str]]:
     first, second = pairs_of(len(systems))
     return {"system_a": [systems[a] for a in first], "system_b": [systems[b] for b in second]}
-
-
-def _ranks(means: np.ndarray) -> np.ndarray:
-    return pd.Series(-np.round(means, 9)).rank(method="min").to_numpy(dtype=np.int64)
 
 
 def _interval(measure: str, noisy: bool) -> str:

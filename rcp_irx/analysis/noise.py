@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.analysis import lengths, repeats
-from rcp_irx.analysis.doublings import doublings_of, kept_texts
+from rcp_irx.analysis.doublings import doublings_of
 from rcp_irx.analysis.halvings import halvings, reliabilities
 from rcp_irx.analysis.jackknife import Estimate, FloatArray, half_width, jackknife
 from rcp_irx.analysis.subsamples import listed, reversals, rubric_of
@@ -282,7 +282,7 @@ def _length(
 ) -> dict[str, dict[str, Any]]:
     """How scores go with length, and what of that the rubric's answers do not share."""
     rows = gains.documents
-    given = kept_texts(log).merge(rows[KEYS], on=KEYS) if documents is None else documents
+    given = log.texts().merge(rows[KEYS], on=KEYS) if documents is None else documents
     found = doublings_of(given, rows)
     if documents is None and found.isna().any():
         notes.append(

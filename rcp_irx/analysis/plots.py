@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.analysis.calibration_checks import BINS
-from rcp_irx.analysis.comparing import Comparison, Families
+from rcp_irx.analysis.comparing import Comparison, Families, families_of
 from rcp_irx.analysis.contests import EDGES, contests, sided
 from rcp_irx.analysis.drawing import (
     BLACK,
@@ -34,7 +34,6 @@ from rcp_irx.analysis.leaderboards import RCP
 from rcp_irx.analysis.plotted import (
     boards,
     calibration_bins,
-    families_of,
     gains_by_grade,
     graded_gains,
     levels,
@@ -240,7 +239,7 @@ def leaderboard(
         Without matplotlib.
     """
     left, right, over = boards(compared, against, dataset)
-    kinds = families_of(families, right["system"].tolist())
+    kinds = list(families_of(families, right["system"].tolist()).values())
     place = {system: row for row, system in enumerate(left["system"])}
     rank = dict(zip(left["system"], left["rank"], strict=True))
     changes = [int(rank[system] - now) for system, now in zip(right["system"], right["rank"], strict=True)]

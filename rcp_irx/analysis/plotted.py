@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from rcp_irx.analysis.calibration_checks import BINS, assess
-from rcp_irx.analysis.comparing import Comparison, Families
+from rcp_irx.analysis.comparing import Comparison
+from rcp_irx.analysis.graded import as_in_table, dataset_of, named_documents
 from rcp_irx.analysis.leaderboards import RCP
 from rcp_irx.analysis.results import QREL
 from rcp_irx.analysis.significance import LEVEL, group_sums
@@ -83,14 +83,8 @@ def read_grades(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
     RCPWarning
         Rows without a grade.
     """
-    own = gains.datasets[0] if len(gains.datasets) == 1 else ""
-    frame = with_keys(grades, ["qid", "docno"], "frame of grades", own)
-    if len(gains.datasets) > 1 and "dataset" not in grades.columns:
-        raise RCPError(
-            f"the table holds the datasets {examples(gains.datasets)}: give grades a column 'dataset', or .select one"
-        )
-    if len(gains.datasets) == 1 and set(frame["dataset"]) == {""}:
-        frame = frame.assign(dataset=own)
+    frame = with_keys(grades, ["qid", "docno"], "frame of grades", dataset_of(grades, gains, "grades"))
+    frame = as_in_table(frame, gains)
     if "grade" not in frame.columns:
         raise RCPError(f"the frame of grades has no column 'grade' (it has {list(grades.columns)})")
     given = frame["grade"].notna().to_numpy()
@@ -138,12 +132,11 @@ def graded_gains(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
     rows = singles.merge(documents.loc[~documents["excluded"], [*KEYS, "gain"]], on=KEYS, how="left", sort=False)
     lacking = rows["gain"].isna()
     if lacking.all():
-        raise RCPError(
-            f"no graded document has a gain: grades are for {_named(singles)}, gains for {_named(documents)}"
-        )
+        theirs, ours = named_documents(singles), named_documents(documents)
+        raise RCPError(f"no graded document has a gain: grades are for {theirs}, gains for {ours}")
     if lacking.any():
         of = counted(int(lacking.sum()), "grade is of a document", "grades are of documents")
-        warn(f"{of} without a gain, or excluded from the gains, left out: {_named(rows[lacking])}")
+        warn(f"{of} without a gain, or excluded from the gains, left out: {named_documents(rows[lacking])}")
     return rows.loc[~lacking, [*KEYS, "grade", "gain"]].reset_index(drop=True)
 
 
@@ -269,29 +262,3 @@ def boards(compared: Comparison, against: str, dataset: str | None) -> tuple[pd.
         raise RCPError(f"there is no {against!r} to set {RCP} against; the comparison has {examples(others)}{hint}")
     left, right = (rows[rows["measure"] == measure].sort_values("rank", kind="stable") for measure in (against, RCP))
     return left, right, over
-
-
-def families_of(families: Families | None, systems: list[str]) -> list[str]:
-    """Each system's family; empty where none is given.
-
-    Raises
-    ------
-    RCPError
-        A system without a family.
-    """
-    if families is None:
-        return []
-    named = families.get if isinstance(families, Mapping) else families
-    found = [named(system) for system in systems]
-    absent = [
-        system for system, family in zip(systems, found, strict=True) if not isinstance(family, str) or not family
-    ]
-    if absent:
-        raise RCPError(f"families gives no family's name for {examples(absent)}; it needs one for every system")
-    return [str(family) for family in found]
-
-
-def _named(rows: pd.DataFrame) -> str:
-    """Up to three documents, with their datasets where these have names."""
-    keys = KEYS if rows["dataset"].astype(bool).any() else KEYS[1:]
-    return examples(rows[keys].itertuples(index=False, name=None))

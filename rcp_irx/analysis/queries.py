@@ -10,13 +10,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rcp_irx.analysis.cautions import easiest_gain
-from rcp_irx.analysis.results import QREL, Runs, common_queries, read_runs
+from rcp_irx.analysis.results import QREL, Runs, common_queries, read_named_run, read_runs
 from rcp_irx.analysis.screen import screen, table
 from rcp_irx.analysis.significance import pairs_of
 from rcp_irx.documents import with_keys, with_labels
 from rcp_irx.errors import RCPError, counted, examples
 from rcp_irx.evaluation import scores
-from rcp_irx.evaluation.inputs import Pools, Run, read_pools, read_run
+from rcp_irx.evaluation.inputs import Run, read_pools
 from rcp_irx.evaluation.options import options
 from rcp_irx.evaluation.ranking import ranked
 from rcp_irx.gains import GainTable
@@ -162,7 +162,7 @@ def failure_modes(runs: Runs, qrels: pd.DataFrame, k: int = 10, *, ties: str | N
     pools = read_pools(keyed.assign(gain=labels["label"].clip(lower=0).astype(np.float64)))
     values, silent = np.empty((len(pools.queries), len(frames))), np.ones(len(pools.queries), dtype=bool)
     for column, (name, frame) in enumerate(frames.items()):
-        rows = _read(name, frame, pools)
+        rows = read_named_run(name, frame, pools)
         values[:, column] = scores.ndcg(ranked(rows, pools, chosen.cutoff, chosen.ties), pools, chosen.cutoff)
         silent[rows.query] = False
     mode, tied = modes(values)
@@ -214,7 +214,7 @@ def explain(
         raise RCPError("explain follows each document's rank: k is a whole number, and ties another rule than 'mean'")
     pair, key = _two(systems, list(frames)), _key(qid, dataset, gains)
     rows, pools = gains.scored, read_pools(gains.scored)
-    found = [_rows_of(_read(name, frames[name], pools), pools.queries.index(key)) for name in pair]
+    found = [_rows_of(read_named_run(name, frames[name], pools), pools.queries.index(key)) for name in pair]
     listed = _listed(rows[(rows["dataset"] == key[0]) & (rows["qid"] == key[1])], found)
     places = read_pools(listed.assign(place=np.arange(1.0, len(listed) + 1)), column="place")
     documents = listed.assign(
@@ -300,13 +300,6 @@ def _shares(queries: pd.DataFrame) -> pd.DataFrame:
     shares = {mode: queries["mode"].eq(mode).groupby(by).mean() for mode in MODES}
     frame = pd.DataFrame({"queries": by.groupby(by).size(), **shares, "any": queries["mode"].ne("").groupby(by).mean()})
     return frame.reset_index()
-
-
-def _read(name: str, frame: pd.DataFrame, pools: Pools) -> Run:
-    try:
-        return read_run(frame, pools)
-    except RCPError as error:
-        raise RCPError(f"run {name!r}: {error}") from error
 
 
 def _two(systems: Sequence[str] | None, given: list[str]) -> tuple[str, str]:

@@ -112,7 +112,7 @@ def score_runs(
     found: dict[str, dict[str, np.ndarray]] = {measure: {} for measure in pools}
     coverage = {}
     for name, frame in frames.items():
-        rows = _read(name, frame, pools["RCPnDCG"])
+        rows = read_named_run(name, frame, pools["RCPnDCG"])
         for measure, of in pools.items():
             top = ranked(rows, of, chosen.cutoff, chosen.ties)
             found[measure][name] = scores.ndcg(top, of, chosen.cutoff)
@@ -170,7 +170,8 @@ def _pools(gains: GainTable, qrels: pd.DataFrame | None) -> Iterator[tuple[str, 
         yield QREL, read_pools(labels, out)
 
 
-def _read(name: str, frame: pd.DataFrame, pools: Pools) -> Run:
+def read_named_run(name: str, frame: pd.DataFrame, pools: Pools) -> Run:
+    """The run's rows for the queries of the pools; errors name the run."""
     try:
         return read_run(frame, pools)
     except RCPError as error:

@@ -40,9 +40,7 @@ def compare(
     """
     from rcp_irx.analysis import compare as compared
 
-    table = gains_of(gains)
-    if dataset is not None:
-        table = table.select(dataset)
+    table = gains_of(gains, dataset)
     named = dict(text.partition("=")[::2] for text in families) or None
     found = compared(runs_of(runs), table, labels_of(qrels), k=cutoff, families=named, label_noise=label_noise)
     pairs = found.pairs[found.pairs["measure"] == "RCPnDCG"]

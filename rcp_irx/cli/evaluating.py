@@ -43,9 +43,7 @@ def evaluate(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx evaluate demo/demo.gains demo/*.run --qrels demo/demo.qrels
     """
-    table_of_gains = gains_of(gains)
-    if dataset is not None:
-        table_of_gains = table_of_gains.select(dataset)
+    table_of_gains = gains_of(gains, dataset)
     labels = labels_of(qrels)
     wanted = _measures(
         tuple(dict.fromkeys(measures)) or ("RCPnDCG@10", "RCPJudged@10", *(["nDCG@10"] if qrels else [])), labels

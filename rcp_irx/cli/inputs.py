@@ -32,24 +32,26 @@ def qrels_option(function: F) -> F:
     return click.option("--qrels", metavar="FILE", help="People's labels: TREC qrels, or irds:ID.")(function)
 
 
-def gains_of(name: str) -> Any:
-    """The gains of a folder, or of a subset of released labels (FOLDER#SUBSET, or a Hub id for FOLDER).
+def gains_of(name: str, dataset: str | None = None) -> Any:
+    """The gains of a folder, or of a subset of released labels (FOLDER#SUBSET, or a Hub id for FOLDER); of one dataset.
 
     Raises
     ------
     RCPError
-        If they are neither.
+        If they are neither, or lack the dataset.
     """
     from rcp_irx.gains import GainTable
 
     place, released, subset = name.partition("#")
-    if released and not os.path.isdir(name):
-        return GainTable.from_released(place, subset)
-    if not os.path.isdir(name):
+    if os.path.isdir(name):
+        gains = GainTable.load(name)
+    elif released:
+        gains = GainTable.from_released(place, subset)
+    else:
         kind = "is a file" if os.path.exists(name) else "does not exist"
         wanted = "GAINS is a folder that `rcp-irx fit` wrote, or FOLDER#SUBSET of released labels"
         raise RCPError(f"{name} {kind}: {wanted}")
-    return GainTable.load(name)
+    return gains if dataset is None else gains.select(dataset)
 
 
 def log_of(name: str) -> Any:

@@ -58,16 +58,14 @@ def report(
       rcp-irx report demo/demo.gains demo/*.run --qrels demo/demo.qrels \\
           --log demo/demo.judgments --docs irds:rcp-irx/demo -o report.html
     """
-    from rcp_irx.report import gather, render, shown_documents
+    from rcp_irx.report import gather, render
 
-    table = gains_of(gains)
-    if dataset is not None:
-        table = table.select(dataset)
+    table = gains_of(gains, dataset)
     frames = runs_of(runs)
-    wanted = shown_documents(table, frames)
-    texts = documents_of(docs, wanted) if docs else None
     held = log_of(log) if log else None
-    content = gather(table, frames, labels_of(qrels), held, texts, k=cutoff, title=title)
+    content = gather(table, frames, labels_of(qrels), held, k=cutoff, title=title)
+    if docs:
+        content = content.with_texts(documents_of(docs, content.docnos))
     page, length = render(content)
     write(output, page)
     size = os.path.getsize(output)
@@ -105,9 +103,7 @@ def describe(
     """
     from rcp_irx.report.appendix import describe as described
 
-    table = gains_of(gains)
-    if dataset is not None:
-        table = table.select(dataset)
+    table = gains_of(gains, dataset)
     found = described(table, runs_of(runs), labels_of(qrels), grades_of(grades), k=cutoff)
     show((found.latex() if latex else found.markdown()).rstrip(), found, as_json)
 
@@ -142,9 +138,7 @@ def export(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx export demo/demo.gains -o gains.qrels --trec --scale 1000
     """
-    table = gains_of(gains)
-    if dataset is not None:
-        table = table.select(dataset)
+    table = gains_of(gains, dataset)
     frame = table.qrels(labels_of(qrels))
     if kind == "trec":
         frame = _as_trec(frame, column, scale, output)

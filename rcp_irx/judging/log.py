@@ -114,6 +114,14 @@ class JudgmentLog(JudgmentStore):
         names = "judge stage windows calls answered noted failed prompt_tokens completion_tokens seconds".split()
         return pd.DataFrame(rows, columns=names)
 
+    def texts(self) -> pd.DataFrame:
+        """The documents' texts that the log keeps (`keep_text`): `dataset, qid, docno, text`."""
+        rows = self._read(
+            "SELECT DISTINCT p.dataset, p.qid, d.docno, t.text FROM pools p JOIN pool_documents d ON d.pool = p.id"
+            " JOIN texts t ON t.digest = d.text AND t.kind = 'document'"
+        )
+        return pd.DataFrame(rows, columns=["dataset", "qid", "docno", "text"], dtype=object)
+
     def reparse(self) -> pd.DataFrame:
         """Read the raw answers of language models again with the present parser; nothing is asked.
 

@@ -49,18 +49,7 @@ class Outcome:
 
 
 class JudgmentStore(Database):
-    """Pools, plans, windows and attempts in one SQLite file, or in memory where `path` is None.
-
-    Parameters
-    ----------
-    keep_text : bool
-        Store the documents' texts; otherwise only their hashes are kept.
-
-    Raises
-    ------
-    RCPError
-        If the file is no judgment log, is damaged, or was written by another version.
-    """
+    """Pools, plans, windows and attempts in a `Database`, which says what is given and raised."""
 
     def add_pool(self, pool: Pool) -> int:
         """Store a pool as its query's present pool; returns its number.

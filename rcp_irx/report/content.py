@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ from rcp_irx.judging.log import JudgmentLog
 
 SHOWN_BEYOND_THE_POOL = 10
 """A document without a gain is shown where a system ranks it among so many."""
+
+
+NO_TEXTS = "No document texts were given: documents are shown by their ids (--docs)."
 
 
 class Percentiles(NamedTuple):
@@ -74,6 +77,15 @@ class Content:
         gamma, beta = self.criteria["gamma"].to_numpy(float), self.criteria["beta"].to_numpy(float)
         return pass_probabilities(theta, gamma, beta), gain(theta, gamma, beta)
 
+    @property
+    def docnos(self) -> set[str]:
+        """The ids of all documents that are shown."""
+        return set(self.documents["docno"])
+
+    def with_texts(self, texts: Mapping[str, str]) -> Content:
+        """The same with the documents' texts, by id."""
+        return replace(self, texts=texts, missing=[text for text in self.missing if not texts or text != NO_TEXTS])
+
     def longest_text(self) -> int:
         """Characters of the longest text."""
         return max(map(len, self.texts.values()), default=0)
@@ -98,12 +110,11 @@ def gather(
     runs: Runs | None = None,
     qrels: pd.DataFrame | None = None,
     log: JudgmentLog | None = None,
-    texts: Mapping[str, str] | None = None,
     *,
     k: int = 10,
     title: str = "",
 ) -> Content:
-    """Everything that a report shows.
+    """Everything that a report shows but the documents' texts, which `Content.with_texts` adds.
 
     Parameters
     ----------
@@ -112,13 +123,11 @@ def gather(
         `qid, docno, label`.
     log : JudgmentLog, optional
         For failures and cost.
-    texts : mapping of str to str, optional
-        The documents' texts by id.
     """
     frames = None if not runs else read_runs(runs)
     compared = compare(frames, gains, qrels, k=k) if frames else None
     checks = diagnose(gains, runs=frames, qrels=qrels, k=k)
-    queries = _queries(gains, frames, qrels, k)
+    queries = _queries(gains, frames, k)
     usage = pd.DataFrame() if log is None else log.usage()
     failures = pd.DataFrame() if log is None else log.failures()
     theta = gains.documents["theta"].to_numpy(float)
@@ -128,7 +137,7 @@ def gather(
         k=k,
         facts=_facts(gains),
         warnings=[*checks.warnings, *([] if compared is None else compared.warnings)],
-        missing=_missing(frames, qrels, log, texts),
+        missing=_missing(frames, qrels, log),
         leaderboards=[] if compared is None else _leaderboards(compared),
         pairs=pd.DataFrame() if compared is None else compared.pairs,
         criteria=gains.criteria,
@@ -140,7 +149,6 @@ def gather(
         systems=list(frames or {}),
         documents=_documents(gains, queries, frames or {}, qrels),
         theta_range=(np.nanmin([*theta, *beta, 0.0]) - 1.0, np.nanmax([*theta, *beta, 0.0]) + 1.0),
-        texts=texts or {},
     )
 
 
@@ -158,14 +166,13 @@ def _facts(gains: GainTable) -> list[tuple[str, str]]:
     return facts
 
 
-def _missing(runs: Any, qrels: Any, log: Any, texts: Any) -> list[str]:
+def _missing(runs: Any, qrels: Any, log: Any) -> list[str]:
     lacks = [
         (not runs, "No runs were given: there is no leaderboard (name TREC runs)."),
         (qrels is None, "No labels of people were given: nothing here was compared with them (--qrels)."),
         (log is None, "No judgment log was given: failures and cost of the judging are not shown (--log)."),
-        (not texts, "No document texts were given: documents are shown by their ids (--docs)."),
     ]
-    return [text for lacking, text in lacks if lacking]
+    return [*(text for lacking, text in lacks if lacking), NO_TEXTS]
 
 
 def _leaderboards(compared: Comparison) -> list[dict[str, Any]]:
@@ -211,9 +218,7 @@ def _counts(failures: pd.DataFrame) -> pd.DataFrame:
     return failures.groupby(["stage", "failure"], sort=True).size().reset_index(name="windows")
 
 
-def _queries(
-    gains: GainTable, frames: dict[str, pd.DataFrame] | None, qrels: pd.DataFrame | None, k: int
-) -> pd.DataFrame:
+def _queries(gains: GainTable, frames: dict[str, pd.DataFrame] | None, k: int) -> pd.DataFrame:
     """One row per query: its text, scale, best gain, and what each system scores."""
     table = gains.queries[["dataset", "qid", "query", "tau", "alpha"]].sort_values(["dataset", "qid"])
     best = gains.documents[~gains.documents["excluded"]].groupby(KEYS[:2])["gain"].agg(["size", "max"])
@@ -248,13 +253,6 @@ def _documents(
     place = queries[KEYS[:2]].assign(query=np.arange(len(queries)))
     rows = rows.merge(place, on=KEYS[:2], how="inner")
     return rows.sort_values(["query", "gain", "docno"], ascending=[True, False, True], ignore_index=True)
-
-
-def shown_documents(gains: GainTable, frames: Mapping[str, pd.DataFrame]) -> set[str]:
-    """The ids of all documents that a report of these gains and runs shows."""
-    ranks = _all_ranks(gains, frames)
-    beyond = (docno for name, of in ranks.items() for docno in of.loc[of[name] <= SHOWN_BEYOND_THE_POOL, "docno"])
-    return {*gains.documents["docno"], *beyond}
 
 
 def _all_ranks(gains: GainTable, frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -68,7 +68,7 @@ def main() -> None:
         f"compare {compared - start:.1f} s, diagnose {diagnosed - compared:.1f} s, both {both:.1f} s (bar: {BAR:g} s):"
         f" {verdict(both < BAR)}"
     )
-    page, length = render(gather(gains, runs, qrels, texts=texts))
+    page, length = render(gather(gains, runs, qrels).with_texts(texts))
     size = len(page.encode()) / 1e6
     print(
         f"report with texts: {time.perf_counter() - diagnosed:.1f} s, {size:.1f} MB (bar: {LARGEST:g} MB), texts cut to"

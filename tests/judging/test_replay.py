@@ -132,6 +132,10 @@ def test_texts_are_hashes_unless_they_are_to_be_kept(tmp_path):
             kept = [text for (text,) in file.execute("SELECT text FROM texts WHERE kind = 'document' ORDER BY text")]
         assert kept == (["the secret text 0", "the secret text 1", "the secret text 2"] if keep else [])
         assert (b"the secret text" in path.read_bytes()) == keep
+        texts = JudgmentLog(path).texts().sort_values("docno")
+        assert dict(zip(texts["docno"], texts["text"], strict=True)) == (
+            {d.id: d.text for d in secret.documents} if keep else {}
+        )
 
 
 def test_usage_counts_tokens():

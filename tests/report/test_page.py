@@ -30,7 +30,7 @@ def content():
     held = GainTable(gains.documents.assign(gain_se=0.0123), queries, gains.criteria, gains.metadata)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return gather(held, results.runs(), results.qrels(), None, texts, title="A <b>bold</b> title")
+        return gather(held, results.runs(), results.qrels(), title="A <b>bold</b> title").with_texts(texts)
 
 
 def documents(page):
