@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_rel
 
 from rcp_irx import GainTable, RCPError
+from rcp_irx.analysis.significance import differences_of, paired_t, resolution
 from rcp_irx.demo import results
 from rcp_irx.evaluation import ndcg
 from rcp_irx.pooling import fuse
-from rcp_irx.trec import read_run
+from rcp_irx.trec import read_run, write_run
 
 METRICS = ["nDCG", "RCP-nDCG"]
 
@@ -92,11 +92,7 @@ def rank_changes(boards):
 
 def separated(scores):
     """The share of system pairs that a paired t-test separates at p < .05, by subset, and its mean over subsets."""
-    shares = {}
-    for subset, values in scores.items():
-        pairs = list(combinations(values.columns, 2))
-        with np.errstate(invalid="ignore", divide="ignore"):  # systems that never differ: p is NaN, not separated
-            shares[subset] = np.mean([ttest_rel(values[a], values[b]).pvalue < 0.05 for a, b in pairs])
+    shares = {subset: resolution(paired_t(differences_of(values)).p) for subset, values in scores.items()}
     return pd.Series({**shares, "Mean": np.mean(list(shares.values()))})
 
 
@@ -116,10 +112,7 @@ def write_demo(folder):
         place.mkdir(parents=True)
         for system, run in runs.items():
             rows = run.merge(gains.documents[["qid", "docno"]])  # as the paper's rerankers, which reorder the pool
-            rows = rows[rows["qid"].isin(qids)].assign(Q0="Q0", name="demo")
-            rows["rank"] = rows.groupby("qid").cumcount() + 1
-            rows = rows[["qid", "Q0", "docno", "rank", "score", "name"]]
-            rows.to_csv(place / f"{system}.txt", sep=" ", header=False, index=False)
+            write_run(rows[rows["qid"].isin(qids)], place / f"{system}.txt")
 
 
 def fused(one, other):
