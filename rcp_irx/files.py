@@ -60,22 +60,27 @@ def text_of(line: bytes, path: str | os.PathLike[str], number: int) -> str:
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a text whole or not at all; into a device or pipe directly, and through a link into what it names.
 
+    Where the name ends in .gz, gzipped (equal texts make equal files).
+
     Raises
     ------
     RCPError
         If the place cannot be written to.
     """
     name = os.fspath(path)
+    data = text.encode("utf-8")
+    if name.endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
     target = Path(os.path.realpath(name))
     part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part") if target.name else target
     try:
         if not name or target.is_dir():
             raise IsADirectoryError("it is no name of a file")
         if target.exists() and not target.is_file():
-            with open(name, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with open(name, "wb") as file:
+                file.write(data)
             return
-        part.write_text(text, encoding="utf-8", newline="\n")
+        part.write_bytes(data)
         part.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):

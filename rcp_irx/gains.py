@@ -105,7 +105,7 @@ class GainTable:
         outside = self._documents[KEYS].head(0) if outside is None else with_keys(outside, ["qid", "docno"], "outside")
         self._outside = normal(outside[KEYS].drop_duplicates().sort_values(KEYS))
         labels = self._documents[KEYS].head(0).assign(label=0) if human_labels is None else human_labels
-        dataset = self._only_dataset("human labels", labels)
+        dataset = self.dataset_of(labels, "human labels")
         self._human_labels = normal(tables.checked_labels(labels, dataset, self._queries))
         self.metadata: dict[str, Any] = {"derived": "", "rcp_irx": __version__, **(metadata or {})}
         if "fit_id" not in self.metadata:
@@ -228,7 +228,7 @@ class GainTable:
 
     def topics(self, topics: pd.DataFrame) -> pd.DataFrame:
         """The rows of `topics` (`qid` and, where the table holds several datasets, `dataset`) that have gains."""
-        keyed = with_keys(topics, ["qid"], "topics frame", self._only_dataset("topics", topics))
+        keyed = with_keys(topics, ["qid"], "topics frame", self.dataset_of(topics, "topics"))
         known = tables.known(keyed, self._queries).to_numpy()
         if len(topics) and not known.any():
             raise RCPError(f"no topic has gains: topics are {named(keyed)}, gains for {named(self._queries)}")
@@ -241,7 +241,7 @@ class GainTable:
         over.
         """
         keyed = with_keys(
-            frame, ["qid", "docno"], "frame of excluded documents", self._only_dataset("excluded documents", frame)
+            frame, ["qid", "docno"], "frame of excluded documents", self.dataset_of(frame, "excluded documents")
         )
         known = keyed[tables.known(keyed, self._queries)]
         if len(frame) and known.empty:
@@ -290,7 +290,7 @@ class GainTable:
             if len(self._outside):
                 frame = pd.concat([frame, self._outside.assign(label=-1, excluded=True)], ignore_index=True)
         else:
-            dataset = self._only_dataset("labels", labels)
+            dataset = self.dataset_of(labels, "labels")
             frame = tables.joined(frame, labels, self._outside, self._queries, dataset)
         return (frame if several else frame.drop(columns="dataset")).reset_index(drop=True)
 
@@ -388,12 +388,19 @@ class GainTable:
         labels = self._human_labels[self._human_labels["dataset"].isin(queries["dataset"])]
         return GainTable(documents, queries, self._criteria, metadata, outside, labels)
 
-    def _only_dataset(self, what: str, frame: pd.DataFrame) -> str:
-        """The dataset that rows without a `dataset` column belong to."""
+    def dataset_of(self, frame: pd.DataFrame, what: str) -> str:
+        """The dataset that a frame's rows are of where they name none; "" if each names its own.
+
+        Raises
+        ------
+        RCPError
+            No frame; or there are several datasets, and it names none.
+        """
         if not isinstance(frame, pd.DataFrame):
             raise RCPError(f"{what} must be a DataFrame, not {type(frame).__name__}")
         if "dataset" in frame.columns or len(self.datasets) == 1:
             return self.datasets[0] if len(self.datasets) else ""
         raise RCPError(
-            f"the table holds the datasets {examples(self.datasets)}: give {what} a 'dataset' column, or .select one"
+            f"the gains hold the datasets {examples(self.datasets)}: give {what} a 'dataset' column, or select one"
+            " dataset"
         )

@@ -47,12 +47,12 @@ def graded_documents(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame
     RCPWarning
         Of each kind of document that is left out, and of documents that stand at label 0 without one.
     """
-    singles, notes = read_grades(grades, dataset_of(grades, gains, "grades"))
+    singles, notes = read_grades(grades, gains.dataset_of(grades, "grades"))
     read = len(notes)
     singles = as_in_table(singles, gains)
     found = _with_gains(panels(singles), gains, notes)
     if qrels is not None:
-        labels = as_in_table(with_labels(qrels, "qrels", dataset_of(qrels, gains, "qrels")), gains)
+        labels = as_in_table(with_labels(qrels, "qrels", gains.dataset_of(qrels, "qrels")), gains)
         found = _with_labels(found, labels, notes)
     for note in notes[read:]:
         warn(note)
@@ -115,17 +115,6 @@ def _with_labels(found: pd.DataFrame, labels: pd.DataFrame, notes: list[str]) ->
         number = counted(int(unjudged.sum()), "graded document has", "graded documents have")
         notes.append(f"{number} no label, or one below 0: taken as qrel 0")
     return found.assign(label=found["label"].where(~unjudged, 0).astype(np.int64))
-
-
-def dataset_of(frame: pd.DataFrame, gains: GainTable, what: str) -> str:
-    """The dataset of a frame that names none."""
-    if len(gains.datasets) == 1:
-        return gains.datasets[0]
-    if isinstance(frame, pd.DataFrame) and "dataset" not in frame.columns:
-        raise RCPError(
-            f"the table holds the datasets {examples(gains.datasets)}: give {what} a column 'dataset', or .select one"
-        )
-    return ""
 
 
 def as_in_table(rows: pd.DataFrame, gains: GainTable) -> pd.DataFrame:

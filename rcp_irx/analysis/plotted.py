@@ -14,7 +14,7 @@ from scipy import stats
 
 from rcp_irx.analysis.calibration_checks import BINS, assess
 from rcp_irx.analysis.comparing import Comparison
-from rcp_irx.analysis.graded import as_in_table, dataset_of, named_documents
+from rcp_irx.analysis.graded import as_in_table, named_documents
 from rcp_irx.analysis.leaderboards import RCP
 from rcp_irx.analysis.results import QREL
 from rcp_irx.analysis.significance import LEVEL, group_sums
@@ -83,7 +83,7 @@ def read_grades(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
     RCPWarning
         Rows without a grade.
     """
-    frame = with_keys(grades, ["qid", "docno"], "frame of grades", dataset_of(grades, gains, "grades"))
+    frame = with_keys(grades, ["qid", "docno"], "frame of grades", gains.dataset_of(grades, "grades"))
     frame = as_in_table(frame, gains)
     if "grade" not in frame.columns:
         raise RCPError(f"the frame of grades has no column 'grade' (it has {list(grades.columns)})")

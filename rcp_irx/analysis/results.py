@@ -139,7 +139,7 @@ def common_queries(gains: GainTable, qrels: pd.DataFrame) -> tuple[pd.DataFrame,
     RCPWarning
         If queries have only one of them.
     """
-    dataset = gains.datasets[0] if len(gains.datasets) == 1 else ""
+    dataset = gains.dataset_of(qrels, "qrels")
     labels = with_labels(qrels, "qrels", dataset)
     if len(gains.datasets) == 1 and "dataset" in labels and set(labels["dataset"]) == {""}:
         labels = labels.assign(dataset=dataset)

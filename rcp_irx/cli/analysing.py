@@ -41,6 +41,9 @@ def compare(
     from rcp_irx.analysis import compare as compared
 
     table = gains_of(gains, dataset)
+    without = [text for text in families if not all(text.partition("="))]
+    if without:
+        raise click.UsageError(f"--family is SYSTEM=FAMILY, not {without[0]!r}")
     named = dict(text.partition("=")[::2] for text in families) or None
     found = compared(runs_of(runs), table, labels_of(qrels), k=cutoff, families=named, label_noise=label_noise)
     pairs = found.pairs[found.pairs["measure"] == "RCPnDCG"]
@@ -59,11 +62,11 @@ def compare(
 @click.argument("source", metavar="GAINS|LOG")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @qrels_option
+@dataset_option
 @cutoff_option
 @json_option
-@click.pass_context
 def diagnose(
-    ctx: click.Context, source: str, runs: tuple[str, ...], qrels: str | None, cutoff: int, as_json: bool
+    source: str, runs: tuple[str, ...], qrels: str | None, dataset: str | None, cutoff: int, as_json: bool
 ) -> int:
     """Check a calibration without people's labels (and against them, with --qrels); exit code 1 where a sign warns.
 
@@ -73,7 +76,10 @@ def diagnose(
     """
     from rcp_irx.analysis import diagnose as diagnosed
 
-    held = log_of(source) if os.path.isfile(source) else gains_of(source)
+    from_log = os.path.isfile(source)
+    if from_log and dataset is not None:
+        raise click.UsageError("--dataset is for gains: `rcp-irx fit LOG --dataset` makes those of one dataset")
+    held = log_of(source) if from_log else gains_of(source, dataset)
     found = diagnosed(held, runs=runs_of(runs) or None, qrels=labels_of(qrels), k=cutoff)
     show(str(found), found, as_json)
     return 1 if found.warnings else 0

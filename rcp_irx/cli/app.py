@@ -34,10 +34,18 @@ class _Commands(click.Group):
         return getattr(import_module(f"rcp_irx.cli.{_HOMES[cmd_name]}"), cmd_name)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, message="rcp-irx %(version)s")
-def app() -> None:
+@click.pass_context
+def app(ctx: click.Context) -> None:
     """LLM preferences as calibrated relevance gains: judge pools, fit gains, evaluate runs with them.
 
     Try `rcp-irx demo --keep demo`: it leaves files in the folder demo on which the examples of every command work.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(2)

@@ -8,7 +8,7 @@ import click
 import pandas as pd
 
 from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option, runs_of
-from rcp_irx.cli.output import show, table
+from rcp_irx.cli.output import show, table, tsv_of
 from rcp_irx.errors import RCPError, counted, examples, warn
 
 runs_argument = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
@@ -36,14 +36,16 @@ def evaluate(
 ) -> None:
     """Score TREC runs with gains, and with people's labels where --qrels gives them.
 
-    Each RUN is a TREC run (gzipped or not), or NAME=FILE. Measures are those of ir_measures and of rcp_irx; by default
-    RCPnDCG@10 and RCPJudged@10, and nDCG@10 with --qrels.
+    Each RUN is a TREC run (gzipped or not), irds:ID, or NAME= and one of these. Measures are those of
+    ir_measures and of rcp_irx; by default RCPnDCG@10 and RCPJudged@10, and nDCG@10 with --qrels.
 
     \b
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx evaluate demo/demo.gains demo/*.run --qrels demo/demo.qrels
     """
     table_of_gains = gains_of(gains, dataset)
+    if len(table_of_gains.datasets) > 1:
+        raise RCPError(f"the gains hold the datasets {examples(table_of_gains.datasets)}: give --dataset")
     labels = labels_of(qrels)
     wanted = _measures(
         tuple(dict.fromkeys(measures)) or ("RCPnDCG@10", "RCPJudged@10", *(["nDCG@10"] if qrels else [])), labels
@@ -54,7 +56,7 @@ def evaluate(
     means = scored.groupby("system", sort=False)[names].mean().reset_index()
     means.insert(1, "queries", scored.groupby("system", sort=False).size().to_numpy())
     found = scored if per_query else means
-    text = found.to_csv(sep="\t", index=False).rstrip() if tsv else table(found)
+    text = tsv_of(found).rstrip("\n") if tsv else table(found)
     show(text, {"gains": table_of_gains.label, "scores": found}, as_json)
 
 
@@ -98,6 +100,9 @@ def _scores(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, measures: list[A
     qrels = qrels.rename(columns={**names, "label": "relevance"})
     parts = []
     for name, run in runs.items():
+        missed = sorted(set(qrels["query_id"]) - set(run["qid"]))
+        if missed:
+            warn(f"{name} ranks nothing for {counted(len(missed), 'query', 'queries')}, 0 there: {examples(missed)}")
         try:
             values = [
                 (value.query_id, str(value.measure), value.value)

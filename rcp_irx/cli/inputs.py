@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 import pandas as pd
 
-from rcp_irx.errors import MissingExtra, RCPError, examples, warn
+from rcp_irx.errors import RCPError, examples, warn
 
 IRDS = "irds:"
 SUFFIXES = (".gz", ".txt", ".run", ".trec", ".res", ".tsv")
@@ -72,15 +72,13 @@ def log_of(name: str) -> Any:
 
 
 def runs_of(named: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Runs by name: each is a TREC file, or NAME=FILE.
+    """Runs by name: each is a TREC file, the scored documents of irds:ID, or NAME= and one of these.
 
     Raises
     ------
     RCPError
         If one cannot be read, or two have one name.
     """
-    from rcp_irx.trec import read_run
-
     found: dict[str, pd.DataFrame] = {}
     for text in named:
         name, equals, path = text.partition("=")
@@ -88,11 +86,23 @@ def runs_of(named: Sequence[str]) -> dict[str, pd.DataFrame]:
             name, path = _stem(text), text
         if name in found:
             raise RCPError(f"two runs are called {name!r}; name them: NAME=FILE")
-        found[name] = read_run(path)
+        found[name] = _run_of(path)
     return found
 
 
+def _run_of(path: str) -> pd.DataFrame:
+    from rcp_irx.trec import read_run
+
+    if not path.startswith(IRDS):
+        return read_run(path)
+    from rcp_irx.ir_datasets import reading
+
+    return reading.scored_documents(reading.find(path))
+
+
 def _stem(path: str) -> str:
+    if path.startswith(IRDS):
+        return path.removeprefix(IRDS)
     name = os.path.basename(path)
     while (ending := os.path.splitext(name)[1]) in SUFFIXES:
         name = name.removesuffix(ending)
@@ -105,8 +115,9 @@ def labels_of(name: str | None) -> pd.DataFrame | None:
 
     if name is None or not name.startswith(IRDS):
         return None if name is None else read_qrels(name)
-    rows = [(str(row.query_id), str(row.doc_id), row.relevance) for row in _dataset(name, "qrels").qrels_iter()]
-    return pd.DataFrame(rows, columns=["qid", "docno", "label"]).drop_duplicates(ignore_index=True)
+    from rcp_irx.ir_datasets import reading
+
+    return reading.labels(reading.find(name))
 
 
 def grades_of(name: str | None) -> pd.DataFrame | None:
@@ -137,11 +148,9 @@ def topics_of(name: str) -> pd.DataFrame:
 
     if not name.startswith(IRDS):
         return read_topics(name)
-    rows = []
-    for query in _dataset(name, "queries").queries_iter():
-        others = {field: text for field, text in query._asdict().items() if isinstance(text, str)}
-        rows.append({**others, "qid": str(query.query_id), "query": query.default_text()})
-    return pd.DataFrame(rows)
+    from rcp_irx.ir_datasets import reading
+
+    return reading.topics(reading.find(name))
 
 
 def documents_of(name: str, wanted: Collection[str]) -> dict[str, str]:
@@ -150,8 +159,9 @@ def documents_of(name: str, wanted: Collection[str]) -> dict[str, str]:
 
     if not name.startswith(IRDS):
         return read_documents(name, wanted)
-    store = _dataset(name, "docs").docs_store()
-    return {str(found.doc_id): found.default_text() for found in store.get_many_iter(list(wanted))}
+    from rcp_irx.ir_datasets import reading
+
+    return reading.texts(reading.find(name), wanted)
 
 
 def pool_of_runs(
@@ -194,19 +204,3 @@ def pool_of_runs(
         warn(f"{len(absent)} of {len(pool)} pool documents have no text in {documents}, left out: {found}")
         pool = pool[pool["docno"].isin(texts)]
     return pool.assign(text=pool["docno"].map(texts)).merge(queries[["qid", "query", *context]], on="qid", how="left")
-
-
-def _dataset(name: str, kind: str) -> Any:
-    try:
-        import ir_datasets
-    except ImportError as error:
-        raise MissingExtra("ir_datasets", "ir_datasets") from error
-    import rcp_irx.ir_datasets  # noqa: F401  (registers the demo collection)
-
-    try:
-        dataset = ir_datasets.load(name.removeprefix(IRDS))
-    except KeyError as error:
-        raise RCPError(f"ir_datasets has no dataset {name.removeprefix(IRDS)!r}") from error
-    if not getattr(dataset, f"has_{kind}")():
-        raise RCPError(f"the ir_datasets dataset {name.removeprefix(IRDS)!r} has no {kind}")
-    return dataset

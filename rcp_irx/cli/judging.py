@@ -73,7 +73,7 @@ def judge(
 ) -> None:
     """Judge the fused pool of TREC runs; stop at any time, and run the same line again to go on.
 
-    Each RUN is a TREC run (gzipped or not), or NAME=FILE.
+    Each RUN is a TREC run (gzipped or not), irds:ID, or NAME= and one of these.
 
     \b
     Example, after `rcp-irx demo --keep demo`:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import math
@@ -12,6 +13,8 @@ import click
 import numpy as np
 import pandas as pd
 
+from rcp_irx.errors import RCPError, examples
+
 
 def show(text: str, values: Any, as_json: bool) -> None:
     """Print a text for people, or values as JSON."""
@@ -21,6 +24,21 @@ def show(text: str, values: Any, as_json: bool) -> None:
 def table(frame: pd.DataFrame, digits: int = 4, *, index: bool = False) -> str:
     """A frame as a table for people."""
     return frame.to_string(index=index, float_format=lambda number: f"{number:.{digits}f}", na_rep="-")
+
+
+def tsv_of(frame: pd.DataFrame) -> str:
+    """A frame as tab-separated values: no quotes, as the values are.
+
+    Raises
+    ------
+    RCPError
+        If a value holds a tab or a line's end.
+    """
+    for name in frame.select_dtypes(exclude=["number", "bool"]):
+        wrong = frame[name][frame[name].astype(str).str.contains("[\t\n\r]", regex=True)]
+        if len(wrong):
+            raise RCPError(f"tab-separated values hold no tab or line's end; {name} {examples(wrong)}: choose JSON")
+    return frame.to_csv(sep="\t", index=False, lineterminator="\n", quoting=csv.QUOTE_NONE)
 
 
 def plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ from rcp_irx.cli.inputs import (
     qrels_option,
     runs_of,
 )
-from rcp_irx.cli.output import plain, show
+from rcp_irx.cli.output import plain, show, tsv_of
 from rcp_irx.errors import RCPError
 from rcp_irx.files import write
 
@@ -33,6 +33,7 @@ from rcp_irx.files import write
 @dataset_option
 @click.option("--log", metavar="FILE", help="The judgment log.")
 @click.option("--docs", metavar="FILE", help="Documents: TSV, JSON lines, or irds:ID.")
+@click.option("--prices", type=(float, float), help="Dollars per million prompt and completion tokens, for --log.")
 @click.option("-k", "--cutoff", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--title", default="", help="What the page is called.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The page, such as report.html.")
@@ -44,6 +45,7 @@ def report(
     dataset: str | None,
     log: str | None,
     docs: str | None,
+    prices: tuple[float, float] | None,
     cutoff: int,
     title: str,
     output: str,
@@ -60,10 +62,12 @@ def report(
     """
     from rcp_irx.report import gather, render
 
+    if prices is not None and log is None:
+        raise click.UsageError("--prices is for what --log says was used: give both")
     table = gains_of(gains, dataset)
     frames = runs_of(runs)
     held = log_of(log) if log else None
-    content = gather(table, frames, labels_of(qrels), held, k=cutoff, title=title)
+    content = gather(table, frames, labels_of(qrels), held, k=cutoff, title=title, prices=prices)
     if docs:
         content = content.with_texts(documents_of(docs, content.docnos))
     page, length = render(content)
@@ -110,10 +114,10 @@ def describe(
 
 @click.command()
 @gains_argument
-@click.option("-o", "--output", required=True, metavar="FILE")
-@click.option("--trec", "kind", flag_value="trec", help="TREC qrels: whole numbers, so gains need --scale.")
-@click.option("--tsv", "kind", flag_value="tsv", default=True, help="All columns, tab-separated (the default).")
-@click.option("--jsonl", "kind", flag_value="jsonl", help="All columns, one JSON object a line.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where to; gzipped if it ends in .gz.")
+@click.option("--trec", is_flag=True, help="TREC qrels: whole numbers, so gains need --scale.")
+@click.option("--tsv", is_flag=True, help="All columns, tab-separated (the default).")
+@click.option("--jsonl", is_flag=True, help="All columns, one JSON object a line.")
 @click.option("--column", default="gain", show_default=True, help="What a TREC file holds: gain, count_gain, label ...")
 @click.option("--scale", type=click.IntRange(1, 10**9), help="TREC: gains times this, rounded; the file says so.")
 @qrels_option
@@ -122,7 +126,9 @@ def describe(
 def export(
     gains: str,
     output: str,
-    kind: str,
+    trec: bool,
+    tsv: bool,
+    jsonl: bool,
     column: str,
     scale: int | None,
     qrels: str | None,
@@ -138,16 +144,18 @@ def export(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx export demo/demo.gains -o gains.qrels --trec --scale 1000
     """
+    if trec + tsv + jsonl > 1:
+        raise click.UsageError("--trec, --tsv and --jsonl are formats: give one")
+    if scale is not None and not trec:
+        raise click.UsageError("--scale is for --trec: the other formats keep gains as they are")
     table = gains_of(gains, dataset)
     frame = table.qrels(labels_of(qrels))
-    if kind == "trec":
+    if trec:
         frame = _as_trec(frame, column, scale, output)
-    elif scale is not None:
-        raise click.UsageError("--scale is for --trec: the other formats keep gains as they are")
-    elif kind == "tsv":
-        write(output, frame.to_csv(sep="\t", index=False, lineterminator="\n"))
-    else:
+    elif jsonl:
         write(output, "".join(json.dumps(plain(row), ensure_ascii=False) + "\n" for row in frame.to_dict("records")))
+    else:
+        write(output, tsv_of(frame))
     show(f"{len(frame)} rows of {table.label} in {output}", {"rows": len(frame), "file": output}, as_json)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,12 +13,8 @@ import pandas as pd
 
 from rcp_irx.documents import with_keys
 from rcp_irx.errors import RCPError, counted, examples, warn
-from rcp_irx.ir_datasets.source import find, name_of
+from rcp_irx.ir_datasets.reading import RESULT, find, name_of, scored_documents, texts, topics
 from rcp_irx.trec import read_run
-
-RESULT = ["qid", "query", "docno", "text", "score", "rank"]
-TAKEN = [*RESULT, "dataset", "pool_rank"]
-"""Columns that mean something else in a pool than a field of a query would."""
 
 
 def pool_from(
@@ -71,28 +67,13 @@ def pool_from(
         raise RCPError(f"{name_of(source)} has no {'queries' if source.has_docs() else 'documents'}")
     if num_results is not None and (not isinstance(num_results, (int, np.integer)) or num_results < 1):
         raise RCPError(f"num_results is a whole number of at least 1, or None for all, not {num_results!r}")
-    topics = _topics(source, query_field)
-    pool = _with_text(_candidates(source, run, topics["qid"].tolist(), num_results), source, text_fields)
-    without = topics["qid"][~topics["qid"].isin(pool["qid"])]
+    queries = topics(source, query_field)
+    pool = _with_text(_candidates(source, run, queries["qid"].tolist(), num_results), source, text_fields)
+    without = queries["qid"][~queries["qid"].isin(pool["qid"])]
     if len(without):
         warn(f"{counted(len(without), 'query has', 'queries have')} no candidates, left out: {examples(without)}")
-    pool = topics.merge(pool.assign(rank=pool.groupby("qid").cumcount()), on="qid", how="inner")
-    return pool[[*RESULT, *(name for name in topics.columns if name not in RESULT)]]
-
-
-def _topics(source: ir_datasets.Dataset, query_field: str | None) -> pd.DataFrame:
-    """The queries as `qid, query` and their other text fields."""
-    kind = source.queries_cls()
-    text_of = _text_of(kind, query_field, "queries", source)
-    queries = list(source.queries_iter())
-    texts = [text_of(query) for query in queries]
-    columns = {"qid": [query.query_id for query in queries], "query": texts}
-    for name in kind._fields:
-        values = [getattr(query, name) for query in queries]
-        is_text = all(value is None or isinstance(value, str) for value in values)
-        if is_text and name not in ("query_id", query_field) and values != texts:
-            columns[f"query_{name}" if name in TAKEN else name] = values
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+    pool = queries.merge(pool.assign(rank=pool.groupby("qid").cumcount()), on="qid", how="inner")
+    return pool[[*RESULT, *(name for name in queries.columns if name not in RESULT)]]
 
 
 def _candidates(source: ir_datasets.Dataset, run: Any, qids: list[str], num_results: int | None) -> pd.DataFrame:
@@ -130,7 +111,7 @@ def _ranking(source: ir_datasets.Dataset, run: Any) -> tuple[pd.DataFrame, bool]
     if run is None:
         if not source.has_scoreddocs():
             raise RCPError(f"{name_of(source)} has no scored documents: give run=, a frame or a TREC run file")
-        what, run = "scored documents", pd.DataFrame(list(source.scoreddocs_iter()))
+        what, run = "scored documents", scored_documents(source)
     elif isinstance(run, (str, os.PathLike)):
         what, run = f"run {os.fspath(run)}", read_run(run).drop(columns=["rank", "name"])
     else:
@@ -156,10 +137,8 @@ def _ranking(source: ir_datasets.Dataset, run: Any) -> tuple[pd.DataFrame, bool]
 
 def _with_text(candidates: pd.DataFrame, source: ir_datasets.Dataset, fields: Any) -> pd.DataFrame:
     """The candidates that the corpus holds, with their text."""
-    text_of = _text_of(source.docs_cls(), fields, "documents", source)
-    found = source.docs_store().get_many_iter(dict.fromkeys(candidates["docno"]))
-    texts = {document.doc_id: text_of(document) for document in found}
-    missing = ~candidates["docno"].isin(list(texts))
+    found = texts(source, candidates["docno"], fields)
+    missing = ~candidates["docno"].isin(list(found))
     names = examples(candidates[missing][["qid", "docno"]].itertuples(index=False, name=None))
     if missing.all():
         held = examples(document.doc_id for document in islice(source.docs_iter(), 3))
@@ -170,32 +149,4 @@ def _with_text(candidates: pd.DataFrame, source: ir_datasets.Dataset, fields: An
         number = counted(int(missing.sum()), "candidate is", "candidates are")
         warn(f"{number} missing from the corpus of {name_of(source)}, left out; query, document: {names}")
     kept = candidates[~missing]
-    return kept.assign(text=pd.Series([texts[docno] for docno in kept["docno"]], index=kept.index, dtype=object))
-
-
-def _text_of(
-    kind: type, fields: str | Sequence[str] | None, what: str, source: ir_datasets.Dataset
-) -> Callable[[Any], str]:
-    """A function that gives the text of a query or a document of this kind."""
-    held = [name for name in getattr(kind, "_fields", ()) if name not in ("query_id", "doc_id")]
-    if fields is None and hasattr(kind, "default_text"):
-        return lambda row: _without_none(row).default_text().strip()
-    chosen = ["text"] if fields is None else [fields] if isinstance(fields, str) else list(fields)
-    absent = [name for name in chosen if name not in held]
-    if absent or not chosen:
-        raise RCPError(f"the {what} of {name_of(source)} have no field {examples(absent) or 'named'}; they have {held}")
-
-    def joined(row: Any) -> str:
-        values = [getattr(row, name) for name in chosen]
-        for name, value in zip(chosen, values, strict=True):
-            if value is not None and not isinstance(value, str):
-                raise RCPError(f"field {name!r} of {row[0]!r} holds {type(value).__name__}, not text")
-        return " ".join(value for value in values if value)
-
-    return joined
-
-
-def _without_none(row: Any) -> Any:
-    """The row with empty text where it holds None, which `default_text` would spell out."""
-    missing = [name for name, value in zip(row._fields, row, strict=True) if value is None]
-    return row._replace(**dict.fromkeys(missing, "")) if missing else row
+    return kept.assign(text=pd.Series([found[docno] for docno in kept["docno"]], index=kept.index, dtype=object))

@@ -15,7 +15,8 @@ from ir_datasets.util.metadata import MetadataComponent
 
 from rcp_irx.errors import RCPError
 from rcp_irx.gains import GainTable
-from rcp_irx.ir_datasets.source import GainQrel, Source, find
+from rcp_irx.ir_datasets.reading import find
+from rcp_irx.ir_datasets.source import GainQrel, Source
 from rcp_irx.registry import resolve_gains
 
 UNLABELLED = "in the judged pool, and without a label"

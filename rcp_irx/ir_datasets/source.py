@@ -5,7 +5,6 @@ How ir_datasets is given them is for `registered`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from ir_datasets.formats import GenericQuery, GenericScoredDoc
 from rcp_irx import tables
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
+from rcp_irx.ir_datasets.reading import check_labels, labels, name_of
 
 
 class GainQrel(NamedTuple):
@@ -38,33 +38,6 @@ class GainQrelWithExclusion(NamedTuple):
     gain: float
     theta: float
     excluded: bool
-
-
-def find(dataset: Any) -> ir_datasets.Dataset:
-    """The ir_datasets dataset of an id (also "irds:..."), of a PyTerrier dataset of it, or the dataset itself.
-
-    Raises
-    ------
-    RCPError
-        If there is none.
-    """
-    if isinstance(dataset, str):
-        name = dataset.removeprefix("irds:")
-        try:
-            return ir_datasets.load(name)
-        except KeyError:
-            near = difflib.get_close_matches(name, list(ir_datasets.registry))
-            hint = f"; near it: {examples(near)}" if near else ""
-            raise RCPError(f"ir_datasets has no dataset {name!r}{hint}") from None
-    found = dataset.irds_ref() if hasattr(dataset, "irds_ref") else dataset
-    if not isinstance(found, ir_datasets.Dataset):
-        raise RCPError(f"a dataset is an id of ir_datasets or one of its datasets, not {type(dataset).__name__}")
-    return found
-
-
-def name_of(dataset: ir_datasets.Dataset) -> str:
-    """The dataset's id, for messages."""
-    return repr(dataset.dataset_id()) if hasattr(dataset, "dataset_id") else "the given dataset"
 
 
 class Source:
@@ -121,8 +94,8 @@ class Source:
     def check(self) -> None:
         """Read gains and queries, and refuse what no qrels could be made of."""
         len(self.queries)
-        if self.has_labels:
-            self._refuse_other_qrels()
+        if self.base is not None and self.has_labels:
+            check_labels(self.base)
         elif self._own_labels is None and not tables.has_abilities(self.table.documents, self.table.criteria):
             raise RCPError(
                 f"the gains for {self.id!r} hold neither abilities nor labels, and no relevance can be made of them:"
@@ -193,22 +166,14 @@ class Source:
         if not self.has_labels:
             return self._own_labels
         assert self.base is not None
-        self._refuse_other_qrels()
-        rows = [(qrel.query_id, qrel.doc_id, qrel.relevance) for qrel in self.base.qrels_iter()]
-        judged = set(self.table.queries["qid"])
-        known = [row for row in rows if row[0] in judged]  # the queries that are left out were named before
-        return pd.DataFrame(known or rows, columns=["qid", "docno", "label"])
+        found = labels(self.base)
+        known = found["qid"].isin(set(self.table.queries["qid"]))  # the queries that are left out were named before
+        return found[known] if known.any() else found
 
     @property
     def _own_labels(self) -> pd.DataFrame | None:
         own = self.table.human_labels
         return own if len(own) else None
-
-    def _refuse_other_qrels(self) -> None:
-        assert self.base is not None
-        fields = self.base.qrels_cls()._fields
-        if "relevance" not in fields:
-            raise RCPError(f"the qrels of {name_of(self.base)} have no 'relevance' (they have {list(fields)})")
 
     @property
     def has_labels(self) -> bool:

@@ -106,7 +106,7 @@ def write_released(
         table = _labelled(table, human_labels)
     parts = _subsets(table, subset)
     if corpus is not None:
-        dataset = table._only_dataset("corpus", corpus)
+        dataset = table.dataset_of(corpus, "corpus")
         corpus = _checked_corpus(with_keys(corpus, ["docno"], "corpus", dataset), table.datasets)
     texts = {
         name: None if corpus is None else corpus[corpus["dataset"].isin(part.datasets)] for name, part in parts.items()
@@ -223,7 +223,7 @@ def _subsets(table: GainTable, subset: str | Mapping[str, str] | None) -> dict[s
 
 def _labelled(table: GainTable, labels: pd.DataFrame) -> GainTable:
     """The table with these human labels instead of its own; those of other queries are left out, and said."""
-    labels = with_keys(labels, ["qid"], "frame of human labels", table._only_dataset("human labels", labels))
+    labels = with_keys(labels, ["qid"], "frame of human labels", table.dataset_of(labels, "human labels"))
     ours = tables.known(labels, table.queries)
     if not ours.any():
         raise RCPError(

@@ -87,7 +87,7 @@ def describe(
     paragraphs.append(LIMITS)
     columns = ["criterion", "name", "discrimination", "difficulty", "pass rate"]
     rows = [
-        [row["id"], row["name"], f"{row['gamma']:.2f}", f"{row['beta']:.2f}", _share(row["pass_rate"])]
+        [row["id"], _line(row["name"]), f"{row['gamma']:.2f}", f"{row['beta']:.2f}", _share(row["pass_rate"])]
         for row in checks.criteria.to_dict("records")
     ]
     return Appendix(paragraphs, columns, rows, f"Criteria of fit {gains.fit_id}")
@@ -174,10 +174,16 @@ def _agreement(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame | Non
         if np.isfinite(row.value)
     ]
     notes = f" To note: {'; '.join(found.warnings)}." if found.warnings else ""
+    datasets = found.documents["dataset"].nunique()
+    pooled = f" over {datasets} datasets together" if datasets > 1 else ""
     return (
-        f"Agreement with people's grades, relevant from {found.threshold:g} on, with 95% intervals from resampled"
-        f" queries: {'; '.join(said)}.{notes}"
+        f"Agreement with people's grades{pooled}, relevant from {found.threshold:g} on, with 95% intervals from"
+        f" resampled queries: {'; '.join(said)}.{notes}"
     )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _share(value: float) -> str:

@@ -18,6 +18,7 @@ from rcp_irx.documents import with_keys, with_labels
 from rcp_irx.errors import counted
 from rcp_irx.evaluation.coverage import LEAST_COVERAGE
 from rcp_irx.gains import KEYS, GainTable
+from rcp_irx.judging.judges.settings import prices as checked_prices
 from rcp_irx.judging.log import JudgmentLog
 
 SHOWN_BEYOND_THE_POOL = 10
@@ -113,6 +114,7 @@ def gather(
     *,
     k: int = 10,
     title: str = "",
+    prices: tuple[float, float] | None = None,
 ) -> Content:
     """Everything that a report shows but the documents' texts, which `Content.with_texts` adds.
 
@@ -123,12 +125,14 @@ def gather(
         `qid, docno, label`.
     log : JudgmentLog, optional
         For failures and cost.
+    prices : pair of float, optional
+        Dollars per million prompt tokens and per million completion tokens; a log does not know them.
     """
     frames = None if not runs else read_runs(runs)
     compared = compare(frames, gains, qrels, k=k) if frames else None
     checks = diagnose(gains, runs=frames, qrels=qrels, k=k)
     queries = _queries(gains, frames, k)
-    usage = pd.DataFrame() if log is None else log.usage()
+    usage = pd.DataFrame() if log is None else _usage(log, prices)
     failures = pd.DataFrame() if log is None else log.failures()
     theta = gains.documents["theta"].to_numpy(float)
     beta = gains.criteria["beta"].to_numpy(float)
@@ -137,7 +141,7 @@ def gather(
         k=k,
         facts=_facts(gains),
         warnings=[*checks.warnings, *([] if compared is None else compared.warnings)],
-        missing=_missing(frames, qrels, log),
+        missing=_missing(frames, qrels, usage),
         leaderboards=[] if compared is None else _leaderboards(compared),
         pairs=pd.DataFrame() if compared is None else compared.pairs,
         criteria=gains.criteria,
@@ -166,11 +170,22 @@ def _facts(gains: GainTable) -> list[tuple[str, str]]:
     return facts
 
 
-def _missing(runs: Any, qrels: Any, log: Any) -> list[str]:
+def _usage(log: JudgmentLog, prices: tuple[float, float] | None) -> pd.DataFrame:
+    """What the judging took, in dollars too where prices are known."""
+    usage = log.usage()
+    if prices is not None:
+        prompt, completion = checked_prices(prices)
+        usage["dollars"] = (usage["prompt_tokens"] * prompt + usage["completion_tokens"] * completion) / 1e6
+    return usage
+
+
+def _missing(runs: Any, qrels: Any, usage: pd.DataFrame) -> list[str]:
+    tokens = usage["prompt_tokens"].sum() if len(usage) else 0
     lacks = [
         (not runs, "No runs were given: there is no leaderboard (name TREC runs)."),
         (qrels is None, "No labels of people were given: nothing here was compared with them (--qrels)."),
-        (log is None, "No judgment log was given: failures and cost of the judging are not shown (--log)."),
+        (not len(usage), "No judgment log was given: failures and cost of the judging are not shown (--log)."),
+        (tokens and "dollars" not in usage, "No prices of tokens were given: no dollars are shown (--prices)."),
     ]
     return [*(text for lacking, text in lacks if lacking), NO_TEXTS]
 

@@ -53,6 +53,8 @@ def _page(content: Content, length: int | None) -> str:
         lstrip_blocks=True,
     )
     environment.filters["number"] = _number
+    environment.filters["amount"] = _amount
+    environment.globals["zip"] = zip
     environment.filters["signed"] = lambda value: "=" if not value else f"{value:+d}"
     page: str = environment.get_template("page.html.j2").render(
         c=content,
@@ -77,6 +79,11 @@ def _asset(name: str) -> str:
 
 def _number(value: Any, digits: int = 3) -> str:
     return "–" if value is None or value != value else f"{value:.{digits}f}"
+
+
+def _amount(value: Any, digits: int) -> str:
+    """A count or sum of money with thousands set apart; a text as it is."""
+    return value if isinstance(value, str) else f"{value:,.{digits}f}"
 
 
 def _curves(content: Content) -> Any:

@@ -76,7 +76,7 @@ def test_several_datasets_are_pooled_and_told_apart():
     pd.testing.assert_frame_equal(part, alone.measures)
     assert found.value("ECE", "gain", "two") == alone.value("ECE", "gain")
     assert "Each of the 2 datasets by itself: .measures" in str(found)
-    with pytest.raises(RCPError, match="holds the datasets 'one', 'two': give grades a column 'dataset'"):
+    with pytest.raises(RCPError, match="hold the datasets 'one', 'two': give grades a 'dataset' column"):
         agreement(gains, grades.drop(columns="dataset"))
     unlike = grades.assign(grade=grades["grade"].where(grades["dataset"] == "one", 1.0))
     with warnings.catch_warnings():

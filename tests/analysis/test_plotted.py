@@ -141,7 +141,7 @@ def test_grades_of_a_named_dataset_need_no_column() -> None:
     plain = graded(gains, "x").drop(columns="dataset")
     assert set(graded_gains(gains, plain)["dataset"]) == {"a"}
     assert len(graded_gains(gains, plain.assign(dataset=""))) == 30
-    with pytest.raises(RCPError, match=r"holds the datasets 'a', 'b': give grades a column 'dataset', or \.select one"):
+    with pytest.raises(RCPError, match=r"hold the datasets 'a', 'b': give grades a 'dataset' column, or select one"):
         graded_gains(toy.suite(queries=2, datasets=("a", "b")), plain)
 
 
@@ -165,7 +165,7 @@ def test_grades_that_cannot_be_read_are_refused(change: dict[str, object], word:
 
 def test_grades_must_be_a_frame_with_grades() -> None:
     gains = toy.suite(queries=1)
-    with pytest.raises(RCPError, match="frame of grades must be a DataFrame, not list"):
+    with pytest.raises(RCPError, match="grades must be a DataFrame, not list"):
         graded_gains(gains, [1, 2])  # type: ignore[arg-type]
     with pytest.raises(RCPError, match="no column 'grade'"):
         graded_gains(gains, graded(gains, "x").rename(columns={"grade": "label"}))

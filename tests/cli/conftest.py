@@ -19,6 +19,13 @@ from rcp_irx.trec import write_qrels, write_run
 
 def rcp_irx(*arguments, cwd, code=0):
     """What a command prints in this process: on stdout, or on stderr where its exit code is not 0 but `code`."""
+    got, out, error = ran(*arguments, cwd=cwd)
+    assert got == code, out + error
+    return out if code == 0 else error
+
+
+def ran(*arguments, cwd):
+    """The exit code of a command in this process, and what it prints on stdout and stderr."""
     out, error = io.StringIO(), io.StringIO()
     before = os.getcwd()
     os.chdir(cwd)
@@ -27,8 +34,7 @@ def rcp_irx(*arguments, cwd, code=0):
             got = main([str(argument) for argument in arguments])
     finally:
         os.chdir(before)
-    assert got == code, out.getvalue() + error.getvalue()
-    return out.getvalue() if code == 0 else error.getvalue()
+    return got, out.getvalue(), error.getvalue()
 
 
 def installed(*arguments, cwd, code=0, env=None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import stat
@@ -59,6 +60,7 @@ def test_fractions_are_not_written_as_whole_numbers(demo, tmp_path):
         "export", "demo.gains", "-o", target, "--trec", "--column", "docno", cwd=demo, code=2
     )
     assert "cannot be written" in rcp_irx("export", "demo.gains", "-o", tmp_path / "no" / "a", cwd=demo, code=2)
+    assert "give one" in rcp_irx("export", "demo.gains", "-o", target, "--trec", "--jsonl", cwd=demo, code=2)
     assert "--scale is for --trec" in rcp_irx("export", "demo.gains", "-o", target, "--scale", "9", cwd=demo, code=2)
 
 
@@ -80,3 +82,24 @@ def test_devices_and_links_are_written_through_and_no_name_is_no_place(demo, tmp
     for place in ("", ".", "/", demo / "demo.qrels" / "x", "x" * 300):
         assert "cannot be written" in rcp_irx("export", "demo.gains", "-o", place, cwd=demo, code=2)
     assert rcp_irx("export", "demo.gains", "-o", target, "--trec", "--scale", "9" * 20, cwd=demo, code=2)
+
+
+def test_a_name_that_ends_in_gz_is_gzipped(demo, tmp_path):
+    for kind in (["--tsv"], ["--jsonl"], ["--trec", "--scale", "1000"]):
+        for name in ("a", "a.gz"):
+            rcp_irx("export", "demo.gains", "-o", tmp_path / name, *kind, cwd=demo)
+        assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == (tmp_path / "a").read_bytes()
+
+
+def test_quotes_in_ids_stay_as_they_are_and_tabs_are_refused(demo, tmp_path):
+    gains = GainTable.load(demo / "demo.gains")
+    for odd in ('"d002"', "d'0\"", "NA", "#1"):
+        documents = gains.documents.assign(docno=gains.documents["docno"].replace("d002", odd))
+        GainTable(documents, gains.queries, gains.criteria, gains.metadata).save(tmp_path / "odd.gains", overwrite=True)
+        rcp_irx("export", tmp_path / "odd.gains", "-o", tmp_path / "a.tsv", cwd=demo)
+        assert odd in {line.split("\t")[1] for line in (tmp_path / "a.tsv").read_text().splitlines()}
+    documents = gains.documents.assign(docno=gains.documents["docno"].replace("d002", "d\t1"))
+    GainTable(documents, gains.queries, gains.criteria, gains.metadata).save(tmp_path / "odd.gains", overwrite=True)
+    said = rcp_irx("export", tmp_path / "odd.gains", "-o", tmp_path / "b.tsv", cwd=demo, code=2)
+    assert "no tab or line's end; docno" in said
+    assert not (tmp_path / "b.tsv").exists()

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
+from rcp_irx import GainTable, JudgmentLog
+from rcp_irx import demo as collection
+from rcp_irx.judging.judges.base import Usage
+from rcp_irx.judging.judges.lexical import LexicalJudge
+from rcp_irx.judging.labelling import Labelling
+from rcp_irx.judging.protocol import REDUCED
+from rcp_irx.judging.rubric import Rubric
 from tests.cli.conftest import installed, rcp_irx
 
 RUNS = ("rare-words.run", "longest.run")
@@ -46,3 +56,43 @@ def test_grades_of_several_annotators_come_as_a_table(demo, tmp_path):
     (tmp_path / "odd.tsv").write_text(f"{rows[0]}\n1\td001\thigh\ta\n")
     said = rcp_irx("describe", "demo.gains", "--grades", tmp_path / "odd.tsv", cwd=demo, code=2)
     assert "odd.tsv, line 2: a grade must be a number, not 'high'" in said
+
+
+class Metered(LexicalJudge):
+    """Says that each call took a million prompt tokens and 50,000 of an answer."""
+
+    name = "metered"
+
+    def tournament(self, query, documents):
+        return replace(super().tournament(query, documents), usage=Usage(1_000_000, 50_000))
+
+    def rubric(self, query, documents, rubric):
+        return replace(super().rubric(query, documents, rubric), usage=Usage(1_000_000, 50_000))
+
+
+def test_the_judging_costs_what_its_prices_say(demo, tmp_path):
+    log = JudgmentLog(tmp_path / "my.judgments")
+    labelling = Labelling(Metered(), log, Rubric.load(), REDUCED)
+    documents = [*collection.documents()][:12]
+    rows = [("1", "tea", docno, text) for docno, text in documents]
+    labelling.run(labelling.pools(pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])))
+    calls = int(log.usage()["calls"].sum())
+    page = tmp_path / "r.html"
+    arguments = ("report", "demo.gains", "--log", tmp_path / "my.judgments", "-o", page, "--json")
+    unpriced = "No prices of tokens were given: no dollars are shown (--prices)."
+    assert unpriced in json.loads(rcp_irx(*arguments, cwd=demo))["missing"]
+    assert unpriced not in json.loads(rcp_irx(*arguments, "--prices", "2", "10", cwd=demo))["missing"]
+    cells = re.findall(r"<td class=\"num\">([\d.,]+)</td></tr>", page.read_text().split("<caption>Calls</caption>")[1])
+    assert sum(map(float, cells[:2])) == pytest.approx(2.5 * calls)
+    assert "a price" in rcp_irx(*arguments, "--prices", "-2", "10", cwd=demo, code=2)
+    assert "give both" in rcp_irx("report", "demo.gains", "-o", page, "--prices", "2", "10", cwd=demo, code=2)
+
+
+def test_line_ends_in_names_break_no_table(demo, tmp_path):
+    gains = GainTable.load(demo / "demo.gains")
+    criteria = gains.criteria.assign(name=[f"a\nb{i}" for i in range(len(gains.criteria))])
+    GainTable(gains.documents, gains.queries, criteria, gains.metadata).save(tmp_path / "odd.gains")
+    lines = rcp_irx("describe", tmp_path / "odd.gains", cwd=demo).splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("| criterion")) :]
+    assert len(table) == 2 + len(criteria)
+    assert {line.count("|") for line in table} == {6}
