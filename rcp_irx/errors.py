@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from numbers import Integral
 
 PASSED_OVER = {"rcp_irx", "contextlib", "ir_datasets", "ir_measures", "mteb", "pyterrier", "ranx"}
 """Packages whose lines no warning points at: the user's own line is what tells where it comes from."""
@@ -31,6 +32,19 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in PASSED_OVER:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, RCPWarning, stacklevel=level)
+
+
+def whole(name: str, value: object, least: int = 1) -> int:
+    """A parameter that is a whole number from `least` up.
+
+    Raises
+    ------
+    RCPError
+        If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise RCPError(f"{name} is a whole number from {least} up, not {value!r}")
+    return int(value)
 
 
 def counted(number: int, one: str, several: str = "") -> str:

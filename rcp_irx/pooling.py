@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.documents import with_keys, with_labels
-from rcp_irx.errors import RCPError
+from rcp_irx.errors import RCPError, whole
 
 SOURCE_RANK = "source_rank_"
 """The columns with a document's rank in each retriever's list; its number follows."""
@@ -131,8 +131,7 @@ def checked_pooling(num_results: int, kappa: float, add: str | None, qrels: pd.D
         raise RCPError(f"add is None, 'positives' or 'judged', not {add!r}")
     if add is not None and qrels is None:
         raise RCPError(f"add={add!r} needs qrels=")
-    if not isinstance(num_results, (int, np.integer)) or num_results < 1:
-        raise RCPError(f"num_results is a whole number of at least 1, not {num_results!r}")
+    whole("num_results", num_results)
     if not kappa > 0:
         raise RCPError(f"kappa is above 0, not {kappa!r}")
 

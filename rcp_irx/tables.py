@@ -20,6 +20,8 @@ KEYS = ["dataset", "qid", "docno"]
 DOCUMENT_COLUMNS = [*KEYS, "gain", "theta", "bt", "n", "pool_rank", "excluded"]
 QUERY_COLUMNS = ["dataset", "qid", "query", "tau", "alpha"]
 CRITERION_COLUMNS = ["id", "name", "question", "gamma", "beta"]
+ROUNDED_GAIN = 1e-3
+"""Gains this near to Eq. 4's are those, rounded: released ones may have few digits."""
 UNJUDGED = -1
 """TREC's label of a document that nobody judged."""
 
@@ -62,6 +64,37 @@ def holds(documents: pd.DataFrame, *columns: str) -> bool:
 def has_abilities(documents: pd.DataFrame, criteria: pd.DataFrame) -> bool:
     """Whether a table holds abilities, and the criteria that they are measured against."""
     return len(criteria) > 0 and holds(documents, "theta")
+
+
+def gain_order(documents: pd.DataFrame, criteria: pd.DataFrame) -> np.ndarray:
+    """Numbers that order documents as their gains do, (D,).
+
+    Abilities, where the gains are those of Eq. 4, which rise with the ability but may round to one value; else, as with
+    the gains of Section E.5, the gains themselves.
+    """
+    gains = documents["gain"].to_numpy(dtype=np.float64)
+    if not has_abilities(documents, criteria) or not len(documents):
+        return gains
+    theta = documents["theta"].to_numpy(dtype=np.float64)
+    expected = gain(theta, *(criteria[name].to_numpy(dtype=np.float64) for name in ("gamma", "beta")))
+    return theta if np.abs(gains - expected).max() <= ROUNDED_GAIN else gains
+
+
+def reach_easiest(documents: pd.DataFrame, criteria: pd.DataFrame) -> np.ndarray:
+    """Which documents reach the easiest criterion's difficulty, (D,).
+
+    By their abilities; where these were not released, by the gain that Eq. 4 has there. All do where there is no
+    criterion.
+    """
+    if not len(criteria):
+        return np.ones(len(documents), dtype=bool)
+    beta = criteria["beta"].to_numpy(dtype=np.float64)
+    if has_abilities(documents, criteria):
+        reached: np.ndarray = documents["theta"].to_numpy(dtype=np.float64) >= beta.min()
+        return reached
+    least = gain(beta.min(), criteria["gamma"].to_numpy(dtype=np.float64), beta)
+    reached = documents["gain"].to_numpy(dtype=np.float64) >= least
+    return reached
 
 
 def check(documents: pd.DataFrame, queries: pd.DataFrame, criteria: pd.DataFrame) -> None:

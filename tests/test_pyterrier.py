@@ -256,7 +256,7 @@ def test_pool_ranks_use_scores_where_a_retriever_gives_no_rank():
         ({"add": "everything"}, "add is None, 'positives' or 'judged', not 'everything'"),
         ({"add": "judged"}, "add='judged' needs qrels="),
         ({"add": "judged", "qrels": pd.DataFrame({"qid": "q", "docno": "d", "label": [0.5]})}, "whole numbers"),
-        ({"num_results": 0}, "num_results is a whole number of at least 1"),
+        ({"num_results": 0}, "num_results is a whole number from 1 up"),
         ({"add": "judged", "qrels": pd.DataFrame({"qid": ["q"], "docno": ["d"]})}, "the qrels has no column 'label'"),
     ],
 )

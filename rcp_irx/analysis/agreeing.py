@@ -11,11 +11,28 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rcp_irx.analysis.agreement_measures import ABILITY, BT, GAIN, ONE, POSITIVE, SECOND, Block, block, measures, sizes
+from rcp_irx.analysis.agreement_measures import (
+    ABILITY,
+    BT,
+    ECE,
+    ECE_CHANCE,
+    GAIN,
+    ONE,
+    POSITIVE,
+    SECOND,
+    Block,
+    beyond_chance,
+    block,
+    calibration_sums,
+    measures,
+    sizes,
+)
 from rcp_irx.analysis.clusters import RESAMPLES, SEED, Estimate, bootstrap
 from rcp_irx.analysis.estimates import Key, by_dataset, interval_notes, measure_rows, text, value_of, with_dataset
 from rcp_irx.analysis.graded import graded_documents
-from rcp_irx.errors import RCPError, counted
+from rcp_irx.analysis.grades import reaches
+from rcp_irx.analysis.results import gain_table
+from rcp_irx.errors import RCPError, counted, whole
 from rcp_irx.gains import KEYS, GainTable
 
 BINS = 20
@@ -138,13 +155,14 @@ def agreement(
         - Spearman of query means (Figure 4a).
         - concordance: the share of same-query pairs with different grades that a score orders alike; score ties count
           half. It is Stage A's alone.
-        - ECE of the gain as the chance that a single grade is at or above the threshold (Section E.3).
+        - ECE of the gain as the chance that a single grade is at or above the threshold (Section E.3), and what chance
+          alone would make of it. Its interval is reflected, and begins at 0 where chance explains it: drawing queries
+          again adds to this error.
         - agreement with one annotator: the share of single grades that are on the same side of the threshold as the
           gain of its own, the qrel, or another annotator of the document.
 
         How closely a second panel of the same people would follow these mean grades, also a pooled Spearman's, is
-        `reliability`'s split-half value. Excluded documents are left out. Abilities stand for gains wherever order
-        counts: they do not saturate.
+        `reliability`'s split-half value. Excluded documents are left out.
 
     Raises
     ------
@@ -157,9 +175,8 @@ def agreement(
     RCPWarning
         Whatever was left out: grades without gains, queries without labels, rows without grades.
     """
-    if bins < 1:
-        raise RCPError(f"bins must be 1 or more, not {bins}")
-    found = graded_documents(gains, grades, qrels)
+    whole("bins", bins)
+    found = graded_documents(gain_table(gains), grades, qrels)
     problem = _problem(found.documents, threshold)
     if problem:
         raise RCPError(problem)
@@ -172,7 +189,8 @@ def agreement(
         pooled = len(documents) == len(found.documents)
         singles = found.singles if pooled else found.singles[found.singles["dataset"] == dataset]
         of = block(documents, singles, threshold, positive)
-        estimates = bootstrap(measures(of, gain_threshold, bins), of.strata, len(documents), resamples, seed)
+        drawn = bootstrap(measures(of, gain_threshold, bins), of.strata, len(documents), resamples, seed)
+        estimates = beyond_chance(drawn, calibration_sums(of, bins))
         sized = {key: (len(documents), "documents") for key in estimates} | sizes(of)
         frames.append(measure_rows(dataset, estimates, sized))
         binned.append(_bins(dataset, of, bins))
@@ -180,7 +198,7 @@ def agreement(
     return Agreement(
         pd.concat(frames, ignore_index=True),
         _queries(found.documents),
-        found.documents,
+        found.documents.drop(columns="order"),
         pd.concat(binned, ignore_index=True),
         float(threshold),
         notes,
@@ -192,7 +210,7 @@ def _problem(documents: pd.DataFrame, threshold: float) -> str:
     grade = documents["grade"]
     if grade.nunique() == 1:
         return f"every document's mean grade is {grade.iloc[0]:g}: there is no order to agree with"
-    relevant = (grade >= threshold).sum()
+    relevant = reaches(grade.to_numpy(dtype=np.float64), threshold).sum()
     if relevant in (0, len(grade)):
         return (
             f"{'no' if relevant == 0 else 'every'} document has a mean grade of {threshold:g} or more; grades are from"
@@ -232,11 +250,10 @@ def _notes(of: Block, found: Mapping[Key, Estimate], threshold: float) -> list[s
             " may not be what these people graded"
         )
     notes += _differences(found)
-    ece = found["ECE", GAIN]
-    if ece.value < ece.low:
+    if found[ECE].low == 0:
         notes.append(
-            f"ECE of {GAIN} is {ece.value:.3f}, outside its interval: with so few grades, drawing queries again adds"
-            " noise to every bin"
+            f"ECE of {GAIN} is {found[ECE].value:.3f}, and about {found[ECE_CHANCE].value:.3f} would be expected of"
+            " gains that are right: with so few grades it shows no miscalibration"
         )
     if (ONE, SECOND) not in found:
         notes.append("no document has two annotators' grades: agreement with one annotator has no yardstick")
@@ -244,7 +261,7 @@ def _notes(of: Block, found: Mapping[Key, Estimate], threshold: float) -> list[s
     if lone:
         number = counted(lone, "query has", "queries have")
         notes.append(f"{number} one graded document: nothing to compare within a query")
-    return notes + interval_notes(found, of.queries, len(np.unique(of.strata)) < of.queries, _REASONS)
+    return notes + interval_notes(found, of.strata, _REASONS)
 
 
 def _differences(found: Mapping[Key, Estimate]) -> list[str]:

@@ -5,7 +5,7 @@ The frames that the arrays come from are `graded`'s, what the numbers mean is fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,8 +26,9 @@ from rcp_irx.analysis.association import (
     spearman,
     ties,
 )
-from rcp_irx.analysis.clusters import totals
+from rcp_irx.analysis.clusters import Estimate, totals
 from rcp_irx.analysis.estimates import Key
+from rcp_irx.analysis.grades import reaches
 from rcp_irx.tables import KEYS
 
 Found: TypeAlias = dict[Key, FloatArray]
@@ -36,6 +37,9 @@ Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
 ABILITY, BT, Z, GAIN = "ability", "raw BT", "z(BT)", "gain"
 POSITIVE, LABEL, SECOND, GRADE = "qrel positive", "qrel label", "a second annotator", "grade"
 ONE = "agreement with one annotator"
+ECE: Key = ("ECE", GAIN)
+ECE_CHANCE: Key = ("ECE", "chance alone")
+NORMAL = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class Block:
     relevant : (N,)
         Whether the mean grade reaches the threshold.
     scores : dict of (N,)
-        Abilities and, where there are any, raw and standardised Bradley-Terry scores.
+        Gains, abilities and, where there are any, raw and standardised Bradley-Terry scores.
     labels : dict of (N,)
         Of the qrels: whether a document is positive and, where there are more than two, the labels.
     single_document, single_relevant, single_gain : (M,)
@@ -84,7 +88,7 @@ def block(documents: pd.DataFrame, singles: pd.DataFrame, threshold: float, posi
     """The arrays of frames as in `graded.Graded`."""
     query = pd.factorize(pd.MultiIndex.from_frame(documents[KEYS[:2]]))[0]
     starts = np.flatnonzero(np.diff(query, prepend=-1))
-    columns = {"ability": ABILITY, "bt": BT, "z_bt": Z}
+    columns = {"order": GAIN, "ability": ABILITY, "bt": BT, "z_bt": Z}
     scores = {name: _floats(documents[column]) for column, name in columns.items() if column in documents.columns}
     labels = {}
     if "label" in documents.columns:
@@ -97,11 +101,11 @@ def block(documents: pd.DataFrame, singles: pd.DataFrame, threshold: float, posi
         starts,
         pd.factorize(documents["dataset"].iloc[starts])[0],
         grade,
-        grade >= threshold,
+        reaches(grade, threshold),
         scores,
         labels,
         np.repeat(np.arange(len(documents)), documents["grades"]),
-        _floats(singles["grade"]) >= threshold,
+        reaches(_floats(singles["grade"]), threshold),
         _floats(singles["gain"]),
     )
 
@@ -119,13 +123,39 @@ def measures(of: Block, gain_threshold: float, bins: int) -> Callable[[FloatArra
         result = _aucs(of, ranks, each)
         if of.labels:
             without = each * (1 - of.labels[POSITIVE])[:, None]
-            result["AUC at qrel 0", GAIN] = auc(ranked(order[ABILITY], without), of.relevant, without)
-            result |= _matched(of, order[ABILITY], each)
+            result["AUC at qrel 0", GAIN] = auc(ranked(order[GAIN], without), of.relevant, without)
+            result |= _matched(of, order[GAIN], each)
         result |= _spearmans(of, ranks, dealt, each)
         result |= _of_means({name: ranked(scores, weights) for name, scores in means.items()})
         return result | {key: statistic(sums @ weights) for key, (statistic, sums) in added.items()}
 
     return found
+
+
+def calibration_sums(of: Block, bins: int) -> FloatArray:
+    """What the calibration error is made of, as `association.calibration_counts` gives it."""
+    code = of.query[of.single_document]
+    return association.calibration_counts(of.single_gain, of.single_relevant, code, of.queries, bins)
+
+
+def beyond_chance(found: Mapping[Key, Estimate], counts: FloatArray) -> dict[Key, Estimate]:
+    """The estimates, the calibration error with an interval that allows for what chance adds to it, and that chance.
+
+    Few grades in a bin are off the gain by chance, and drawn again they are off twice: the percentile interval lies
+    above the error that it is for. It is reflected at the estimate, which takes that shift off, and begins at 0 where
+    chance alone explains the error.
+    """
+    chance, spread = association.chance_error(counts)
+    result = dict[Key, Estimate]()
+    for key, estimate in found.items():
+        result[key] = estimate
+        if key == ECE:
+            value, low, high, undefined = estimate
+            explained = value <= chance + NORMAL * spread
+            least = 0.0 if explained and not np.isnan(high) else np.maximum(2 * value - high, 0.0)
+            result[key] = Estimate(value, float(least), 2 * value - low, undefined)
+            result[ECE_CHANCE] = Estimate(chance, np.nan, np.nan, 0)
+    return result
 
 
 def sizes(of: Block) -> dict[Key, tuple[int, str]]:
@@ -135,7 +165,7 @@ def sizes(of: Block) -> dict[Key, tuple[int, str]]:
     found: dict[Key, tuple[int, str]] = {("concordance", name): (pairs, "pairs") for name in (ABILITY, POSITIVE, LABEL)}
     found |= {("Spearman of query means", name): (of.queries, "queries") for name in (ABILITY, BT)}
     found |= {(ONE, GAIN): (grades, "grades"), (ONE, POSITIVE): (grades, "grades"), (ONE, SECOND): (others, "grades")}
-    found["ECE", GAIN] = (grades, "grades")
+    found[ECE] = found[ECE_CHANCE] = (grades, "grades")
     if of.labels:
         positive = int(of.positive.sum())
         zero = (len(of.query) - positive, "documents")
@@ -146,22 +176,19 @@ def sizes(of: Block) -> dict[Key, tuple[int, str]]:
 
 def _aucs(of: Block, ranks: dict[str, Ranks], each: FloatArray) -> Found:
     """Table 9's and Table 10's, of all documents."""
-    found = {
-        ("AUC", GAIN if name == ABILITY else name): auc(ranks[name], of.relevant, each)
-        for name in (*of.scores, *of.labels)
-    }
+    found = {("AUC", name): auc(ranks[name], of.relevant, each) for name in (*of.scores, *of.labels) if name != ABILITY}
     for name in (BT, POSITIVE):
         if ("AUC", name) in found:
             found["AUC", f"{GAIN} less {name}"] = found["AUC", GAIN] - found["AUC", name]
     return found
 
 
-def _matched(of: Block, ability: Ties, each: FloatArray) -> Found:
+def _matched(of: Block, gains: Ties, each: FloatArray) -> Found:
     """The rates of the qrels, and those of the gains when they flag as many documents (Table 10)."""
     positive, relevant = of.labels[POSITIVE], of.relevant.astype(np.float64)
     flagged = {
         POSITIVE: each * positive[:, None],
-        GAIN: each * association.top_shares(ability, positive @ each, each),
+        GAIN: each * association.top_shares(gains, positive @ each, each),
     }
     return {
         (f"{rate} positive rate", name): ratio(side @ values, side @ each)
@@ -173,7 +200,7 @@ def _matched(of: Block, ability: Ties, each: FloatArray) -> Found:
 def _spearmans(of: Block, ranks: dict[str, Ranks], dealt: IntArray, each: FloatArray) -> Found:
     """The pooled correlations of Table 9, with the floor and the ceiling of Section E.4."""
     grade, ability = ranks[GRADE], ranks[ABILITY]
-    found = {("Spearman", name): spearman(ranks[name], grade) for name in of.scores}
+    found = {("Spearman", name): spearman(ranks[name], grade) for name in of.scores if name != GAIN}
     if BT in of.scores:
         found["Spearman", f"{ABILITY} less {BT}"] = found["Spearman", ABILITY] - found["Spearman", BT]
     ceiling = spearman(grade, Ranks(ability.centred[dealt], ability.weighted[dealt], ability.norm))
@@ -199,8 +226,7 @@ def _added(of: Block, gain_threshold: float, bins: int) -> dict[Key, tuple[Stati
         counts = association.concordance_counts(values, of.grade, of.starts)
         found["concordance", name] = (association.concordance, counts)
     code, yes = of.query[of.single_document], of.single_relevant
-    counts = association.calibration_counts(of.single_gain, yes, code, of.queries, bins)
-    found["ECE", GAIN] = (association.calibration_error, counts)
+    found[ECE] = (association.calibration_error, calibration_sums(of, bins))
     agreed = {GAIN: (of.single_gain >= gain_threshold) == yes}
     if of.labels:
         agreed[POSITIVE] = of.positive[of.single_document] == yes
@@ -238,11 +264,10 @@ def _share(sums: FloatArray) -> FloatArray:
 
 
 def _query_means(of: Block, values: FloatArray) -> FloatArray:
-    """Each query's mean; means that differ by rounding are equal."""
+    """Each query's mean over the largest value's size; means that differ by rounding are equal."""
     means = ratio(np.add.reduceat(values, of.starts), np.diff(of.starts, append=len(values)))
-    if np.ptp(means) <= 1e-9 * np.max(np.abs(values)):
-        means[:] = 0.0
-    return means
+    largest = np.max(np.abs(values))
+    return means if largest == 0 else np.round(means / largest, 9)
 
 
 def _floats(values: pd.Series) -> FloatArray:

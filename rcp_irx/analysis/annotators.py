@@ -20,8 +20,8 @@ from rcp_irx.analysis.estimates import (
     value_of,
     with_dataset,
 )
-from rcp_irx.analysis.grades import panels, read_grades
-from rcp_irx.errors import RCPError, counted, examples
+from rcp_irx.analysis.grades import panels, reaches, read_grades
+from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.tables import KEYS
 
 SPLITS = 50
@@ -29,6 +29,8 @@ CATEGORIES = 101
 """Of more different grades than these it says nothing whether two are the same."""
 TENTATIVE = 0.667
 """Below this alpha Krippendorff (2018) draws no conclusion, not even a tentative one."""
+RARE = 0.2
+"""An answer with a smaller share is rare."""
 BANDS = ((0.5, "poor"), (0.75, "moderate"))
 """What Koo and Li (2016) call reliabilities below these."""
 
@@ -123,7 +125,8 @@ def reliability(
         Gwet's AC2 with quadratic weights; for exact grades, and for yes or no at the threshold, the observed
         agreement, Gwet's AC1 and Fleiss' kappa, which allow for panels of different sizes. Documents with one grade
         count for the shares of the grades in Gwet's and Fleiss' coefficients, and for nothing else. Of more than 101
-        different grades, only yes and no are compared.
+        different grades, only yes and no are compared. A mean of an annotator's several grades that is none of the
+        grades counts everywhere but where grades are compared as such.
 
     Raises
     ------
@@ -136,10 +139,11 @@ def reliability(
     RCPWarning
         Rows without a grade, repeated grades, rows without annotators.
     """
-    if splits < 1:
-        raise RCPError(f"splits must be 1 or more, not {splits}")
+    whole("splits", splits)
+    if not np.isfinite(threshold):
+        raise RCPError(f"threshold is a grade, a finite number, not {threshold!r}")
     rows, notes = read_grades(grades)
-    steps = _steps(rows["grade"], scale)
+    steps = _steps(grades["grade"], scale)
     problem = _problem(rows)
     if problem:
         raise RCPError(f"{problem}; reliability is of documents that several people graded, and not all alike")
@@ -158,10 +162,12 @@ def reliability(
 
 def _steps(grades: pd.Series, scale: Sequence[float] | None) -> FloatArray:
     """The grades that could be given, ascending."""
-    given = np.unique(grades.to_numpy(dtype=np.float64))
+    given = np.unique(pd.to_numeric(grades).dropna().to_numpy(dtype=np.float64))
     if scale is None:
         return given
     steps = np.unique(np.asarray(scale, dtype=np.float64))
+    if not np.isfinite(steps).all():
+        raise RCPError(f"scale holds grades, finite numbers, not {list(scale)}")
     outside = np.setdiff1d(given, steps)
     if len(outside):
         raise RCPError(f"grades outside the scale {steps.tolist()}: {examples(outside.tolist())}")
@@ -208,8 +214,11 @@ def _measured(
     found = bootstrap(statistics, strata, len(halves.query), resamples, seed)
     size = (int(several.sum()), "documents")
     frame = measure_rows(dataset, found, dict.fromkeys(found, size))
-    drawn = len(np.unique(strata)) < len(strata)
-    notes = interval_notes(found, len(strata), drawn, _REASONS) + _notes(found, threshold)
+    notes = interval_notes(found, strata, _REASONS) + _notes(found, threshold, float(reaches(values, threshold).mean()))
+    off = int(np.sum(~np.isin(values, scale)))
+    if off and len(scale) <= CATEGORIES:
+        number = counted(off, "mean of an annotator's grades is", "means of an annotator's grades are")
+        notes.insert(0, f"{number} no grade of the scale: left out where grades are compared as such")
     if not several.all():
         number = counted(int((~several).sum()), "document has", "documents have")
         notes.insert(0, f"{number} one grade, left out of all but the shares of the grades")
@@ -227,12 +236,13 @@ def _coefficients(
     """What agreement corrected for chance is taken of: counts of the categories, and how far they agree."""
     found = {}
     if len(scale) <= CATEGORIES:
-        counts = raters.category_counts(values, document, scale)
+        on = np.isin(values, scale)
+        counts = raters.category_counts(values[on], document[on], scale, int(document.max()) + 1)
         found[QUADRATIC] = (counts, raters.quadratic_weights(scale))
         found[EXACT] = (counts, np.eye(len(scale)))
-    yes = values >= threshold
+    yes = reaches(values, threshold)
     if yes.any() and not yes.all():
-        answers = raters.category_counts(yes.astype(np.float64), document, np.array([0.0, 1.0]))
+        answers = raters.category_counts(yes.astype(np.float64), document, np.array([0.0, 1.0]), document.max() + 1)
         found[f"grade >= {threshold:g}"] = (answers, np.eye(2))
     return found
 
@@ -260,8 +270,8 @@ def _halves(values: FloatArray, document: IntArray, query: IntArray, splits: int
     return _Halves(alike[:, 0].astype(np.intp), ties(alike[:, 1]), ties(alike[:, 2]), times / splits)
 
 
-def _notes(found: dict[Key, Estimate], threshold: float) -> list[str]:
-    """What the values mean, where they warn."""
+def _notes(found: dict[Key, Estimate], threshold: float, yes: float) -> list[str]:
+    """What the values mean, where they warn; `yes` is the share of grades at or above the threshold."""
     notes = []
     alpha, panel = found[ALPHA].value, found[ICC_MEAN].value
     if alpha < TENTATIVE:
@@ -273,11 +283,12 @@ def _notes(found: dict[Key, Estimate], threshold: float) -> list[str]:
     if band:
         notes.append(f"ICC(1,k) is {panel:.3f}: Koo and Li call mean grades of that reliability {band}")
     of = f"grade >= {threshold:g}"
-    if (KAPPA, of) in found and found[KAPPA, of].value < 0.5 * found[AC1, of].value:
+    rare = min(yes, 1 - yes)
+    if (KAPPA, of) in found and rare < RARE and found[KAPPA, of].value < 0.5 * found[AC1, of].value:
         notes.append(
             f"{KAPPA} of {of} is {found[KAPPA, of].value:.3f} at an observed agreement of"
-            f" {found[AGREEMENT, of].value:.3f}: one answer is rare, and kappa is low for that alone (AC1"
-            f" {found[AC1, of].value:.3f} depends less on it)"
+            f" {found[AGREEMENT, of].value:.3f}: one answer is rare ({rare:.1%}), which lowers kappa whatever the"
+            f" annotators do (AC1 {found[AC1, of].value:.3f} depends less on it)"
         )
     return notes
 

@@ -125,7 +125,7 @@ def _checks(
 ) -> list[Check]:
     names = ["ECE of pass probabilities", "Brier skill", "queries that scales help"]
     if found is None:
-        lacking = signs.NO_ABILITIES if fitted.has_answers else signs.NO_ANSWERS
+        lacking = signs.NO_ABILITIES if fitted.has_answers else fitted.why_no_answers
         return [signs.not_made(name, lacking) for name in names]
     share = dict(zip(maps["map"], maps["removed"], strict=True))
     removed = [(what, float(share[name])) for name, what in STEPS.items() if name in share]
@@ -134,9 +134,10 @@ def _checks(
         last = signs.not_made(names[2], signs.NO_SCORES)
     else:
         last = signs.better_than_logistic(*_better(errors, np.ones(len(fitted.queries), dtype=bool)))
+    constant = np.isnan(found.skill)
     return [
         signs.calibration(found.ece, found.chance_ece),
-        signs.skill(found.skill, removed),
+        signs.not_made(names[1], "every answer is the same") if constant else signs.skill(found.skill, removed),
         last,
     ]
 

@@ -175,6 +175,24 @@ def calibration_error(counts: FloatArray) -> FloatArray:
     return ratio(np.abs(predicted - happened).sum(axis=0), size.sum(axis=0))
 
 
+def chance_error(counts: FloatArray) -> tuple[float, float]:
+    """What chance alone makes of the calibration error where the probabilities are right, and its standard deviation.
+
+    Each bin's chance is estimated from how far its queries are off, so that observations of one query may depend on
+    each other in any way.
+
+    Parameters
+    ----------
+    counts : (3 * bins, queries)
+        As `calibration_counts` gives them.
+    """
+    size, predicted, happened = np.split(counts, 3)
+    variance = np.sum((predicted - happened) ** 2, axis=1)
+    total = float(size.sum())
+    mean = float(np.sqrt(variance).sum() * np.sqrt(2 / np.pi)) / total
+    return mean, float(np.sqrt(variance.sum() * (1 - 2 / np.pi))) / total
+
+
 def top_shares(scores: Ties, budget: FloatArray, weights: FloatArray) -> FloatArray:
     """How much of each document is flagged when the `budget` highest are: from 0 to 1, shape (N, R).
 

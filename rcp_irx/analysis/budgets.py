@@ -14,8 +14,8 @@ import pandas as pd
 
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
 from rcp_irx.analysis.significance import LEVEL, differences_of, kendall_tau, paired_t, pairs_of, ranks
-from rcp_irx.analysis.subsamples import judgments, listed, part, rubric_of
-from rcp_irx.errors import RCPError, RCPWarning, examples
+from rcp_irx.analysis.subsamples import judgments, listed, part, rubric_of, unfinished_notes
+from rcp_irx.errors import RCPError, RCPWarning, examples, whole
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import JudgedPool, calibrate
 from rcp_irx.judging.log import JudgmentLog
@@ -112,7 +112,7 @@ def replay_budget(
     """
     wanted = _checked(log, shares, samples)
     datasets, leave_out = listed(datasets), listed(leave_out) or []
-    whole = log.calibrate(
+    gains = log.calibrate(
         datasets=datasets,
         judge=judge,
         rubric=rubric,
@@ -121,24 +121,24 @@ def replay_budget(
         incomplete=incomplete,
         leave_out=leave_out,
     )
-    held = set(whole.queries[["dataset", "qid"]].itertuples(index=False, name=None))
-    name, digest = str(whole.metadata["judge"]), str(whole.metadata["rubric"])
+    held = set(gains.queries[["dataset", "qid"]].itertuples(index=False, name=None))
+    name, digest = str(gains.metadata["judge"]), str(gains.metadata["rubric"])
     judged = [one for one in log.judged(datasets=datasets, judge=name, rubric=digest) if one.key in held]
     frames = read_runs(runs)
-    reference = score_runs(frames, whole, k=k, ties=ties)
+    reference = score_runs(frames, gains, k=k, ties=ties)
     left = _documents_left_out(judged, leave_out)
     rows, boards, reversed_pairs, doubts = [], [], [], dict.fromkeys(wanted, "")
     for sample in range(samples):
         for share in wanted:
             generator = np.random.default_rng([seed, sample])
             parts = [part(one, share, generator) for one in judged]
-            table, doubt = _fitted(parts, whole, left, excluded)
+            table, doubt = _fitted(parts, gains, left, excluded)
             doubts[share] = doubts[share] or doubt
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RCPWarning)  # of the runs: said of the whole log
                 found = score_runs(frames, table, k=k, ties=ties)
             kept = _kept(judged, parts)
-            for dataset in whole.datasets:
+            for dataset in gains.datasets:
                 place = {"dataset": dataset, "share": share, "sample": sample}
                 row, pairs = _compared(_of(reference, dataset), _of(found, dataset))
                 rows.append({**place, "kept": kept[dataset], **row})
@@ -148,7 +148,8 @@ def replay_budget(
     detail = pd.DataFrame(rows)
     columns = "dataset share sample system_1 system_2 difference p sample_difference".split()
     turned = pd.DataFrame(reversed_pairs, columns=columns)
-    notes = [f"at {_percent(share)} {text}" for share, text in doubts.items() if text]
+    notes = unfinished_notes(gains, leave_out)
+    notes += [f"at {_percent(share)} {text}" for share, text in doubts.items() if text]
     notes += _reversal_notes(turned)
     return BudgetReplay(k, _summed(detail), detail, _leaderboard(reference, pd.concat(boards)), turned, notes)
 
@@ -157,12 +158,14 @@ def _checked(log: JudgmentLog, shares: float | Sequence[float], samples: int) ->
     """The shares as a list, each once."""
     if not isinstance(log, JudgmentLog):
         raise RCPError(f"log must be a JudgmentLog, such as JudgmentLog('dl19.judgments'), not {log!r}")
-    given = [float(share) for share in np.atleast_1d(np.asarray(shares, dtype=float))]
-    if not given or not all(0 < share <= 1 for share in given):
+    given = np.ravel(np.asarray(shares, dtype=object)).tolist()
+    if not given or not all(isinstance(share, (int, float, np.number)) and 0 < share <= 1 for share in given):
         raise RCPError(f"shares are above 0 and up to 1, such as (1/2, 1/3); not {shares!r}")
-    if samples < 1:
-        raise RCPError(f"samples is a whole number from 1 up, not {samples!r}")
-    return list(dict.fromkeys(given))
+    names = [f"{share:.3g}" for share in dict.fromkeys(given)]
+    if len(set(names)) < len(names):
+        raise RCPError(f"shares differ in their first three digits; {shares!r} do not")
+    whole("samples", samples)
+    return [float(share) for share in dict.fromkeys(given)]
 
 
 def _documents_left_out(
@@ -175,12 +178,12 @@ def _documents_left_out(
 
 
 def _fitted(
-    parts: Sequence[JudgedPool], whole: GainTable, left: Sequence[tuple[str, ...]], excluded: pd.DataFrame | None
+    parts: Sequence[JudgedPool], gains: GainTable, left: Sequence[tuple[str, ...]], excluded: pd.DataFrame | None
 ) -> tuple[GainTable, str]:
     """The gains of a part, and what its calibration warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RCPWarning)
-        table = calibrate(parts, rubric_of(whole), excluded=excluded, max_failed=1.0, leave_out=left)
+        table = calibrate(parts, rubric_of(gains), excluded=excluded, max_failed=1.0, leave_out=left)
     said = [str(w.message) for w in caught if issubclass(w.category, RCPWarning)]
     return table, f"of the windows the calibration says: {said[0]}" if said else ""
 

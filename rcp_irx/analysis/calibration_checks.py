@@ -36,7 +36,8 @@ class Bins:
     weight, predicted, observed : (B,)
         Total weight, weighted mean probability and weighted mean outcome.
     chance : (B,)
-        The standard deviation of the mean outcome, were the probabilities right and every outcome one observation.
+        The standard deviation of the mean outcome, were the probabilities right: estimated from how far each outcome is
+        from its probability, so that the answers behind one share may depend on each other in any way.
     """
 
     low: FloatArray
@@ -194,7 +195,10 @@ def peak_information(gamma: ArrayLike, beta: ArrayLike) -> tuple[float, float]:
     if high > low:
         around = (float(grid[max(top - 1, 0)]), float(grid[min(top + 1, grid.size - 1)]))
         refined = minimize_scalar(
-            lambda theta: -float(test_information(theta, gamma, beta)), bounds=around, method="bounded"
+            lambda theta: -float(test_information(theta, gamma, beta)),
+            bounds=around,
+            method="bounded",
+            options={"xatol": 1e-10},
         )
         if -refined.fun > information[top]:
             return float(refined.x), float(-refined.fun)
@@ -281,7 +285,7 @@ def _binned(p: FloatArray, outcome: FloatArray, weight: FloatArray, bins: int) -
         total,
         np.bincount(code, weight * p, bins) / size,
         np.bincount(code, weight * outcome, bins) / size,
-        np.sqrt(np.bincount(code, weight**2 * p * (1 - p), bins)) / size,
+        np.sqrt(np.bincount(code, (weight * (outcome - p)) ** 2, bins)) / size,
     )
 
 

@@ -10,54 +10,64 @@ import pandas as pd
 
 from rcp_irx.analysis.leaderboards import RCP, Board
 from rcp_irx.analysis.results import Results
-from rcp_irx.calibration import gain
-from rcp_irx.errors import counted
+from rcp_irx.errors import counted, examples
 from rcp_irx.evaluation.coverage import LARGEST_DIFFERENCE, LEAST_COVERAGE, ROUNDING
 from rcp_irx.gains import GainTable
+from rcp_irx.tables import reach_easiest
 
 FEW = 20
+COMMON = frozenset("base chat embed embedding instruct judge large mini model rank rerank reranker small".split())
+"""Words that tell no family of models."""
 
 
-def best_gains(gains: GainTable, queries: pd.MultiIndex) -> pd.Series:
-    """Each query's largest gain, excluded documents apart; 0 where none is left."""
-    rows = gains.documents
-    found = rows[~rows["excluded"]].groupby(["dataset", "qid"])["gain"].max()
-    return found.reindex(queries).fillna(0.0).rename("best_gain")
+def gains_by_query(gains: GainTable, queries: pd.MultiIndex) -> pd.DataFrame:
+    """Of each query, excluded documents apart: `best_gain` (0 where none is left), `differ` (whether its gains do), and
+    `answered` (whether a document reaches the easiest criterion's difficulty)."""
+    rows = gains.documents.assign(answered=reach_easiest(gains.documents, gains.criteria))
+    by = rows[~rows["excluded"]].groupby(["dataset", "qid"])
+    found = by["gain"].agg(["max", "min"]).assign(answered=by["answered"].max()).reindex(queries)
+    best = found["max"].fillna(0.0)
+    return pd.DataFrame(
+        {"best_gain": best, "differ": found["max"] > found["min"], "answered": found["answered"].eq(True)}
+    )
 
 
-def easiest_gain(gains: GainTable) -> float:
-    """The gain at the easiest criterion's difficulty (Eq. 4); 0 without criteria."""
-    criteria = gains.criteria
-    if not len(criteria):
-        return 0.0
-    difficulty = criteria["beta"].to_numpy(dtype=float)
-    return float(gain(difficulty.min(), criteria["gamma"].to_numpy(dtype=float), difficulty))
-
-
-def own_rankings(results: Results, best: pd.Series) -> list[str]:
-    """Runs that hold the gains' order on every query."""
-    scores = results.scores[RCP][(best > 0).to_numpy()]
-    return [
-        f"{name} scores {RCP}@{results.k} 1.0 on every query: a run in the order of the gains everywhere is the judge's"
-        " own ranking (1.0 by construction), and its score says nothing about it"
-        for name in results.systems
-        if len(scores) and (scores[name] >= 1 - ROUNDING).all()
-    ]
+def own_rankings(results: Results, differ: pd.Series) -> list[str]:
+    """Runs that hold the gains' order on every query that they rank and whose gains differ."""
+    lines = []
+    for name in results.systems:
+        scores = results.scores[RCP][name][differ & results.coverage[name].notna()]
+        if len(scores) and (scores >= 1 - ROUNDING).all():
+            lines.append(
+                f"{name} scores {RCP}@{results.k} 1.0 on every query that it ranks: a run in the order of the gains"
+                " everywhere is the judge's own ranking (1.0 by construction), and its score says nothing about it"
+            )
+    return lines
 
 
 def judges_family(gains: GainTable, family: Mapping[str, str], given: object) -> list[str]:
-    """Systems of the judge's family: that of the judge's name in `families`, or one that the judge's name holds."""
+    """Systems of the judge's family: that which `families` gives the judge, or one that its model's name tells."""
     judge = str(gains.metadata.get("judge") or "")
-    told = str(given[judge]) if isinstance(given, Mapping) and judge in given else None
+    model = judge.split()[0] if judge else ""
+    mapping = given if isinstance(given, Mapping) else {}
     lines = []
+    unused = [name for name in mapping if name not in family and name not in (judge, model)]
+    if unused:
+        lines.append(f"families names {examples(unused)}, no system here and not the judge ({model or 'not recorded'})")
+    told = mapping.get(judge, mapping.get(model)) if judge else None
     for name in sorted(set(family.values())):
-        if name == told or (name and re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W\d_])", judge, re.IGNORECASE)):
+        if name == told or (told is None and _words(name) & _words(model)):
             systems = [system for system, own in family.items() if own == name]
             lines.append(
                 f"{_list(systems)} and the judge ({judge}) are of one family ({name}): the judge may favour its"
                 " like; .families shows the results without it"
             )
     return lines
+
+
+def _words(name: str) -> set[str]:
+    """The words of a model's name, without version numbers and what many names hold."""
+    return set(re.findall("[a-z]{3,}", name.lower())) - COMMON
 
 
 def coverage(boards: Iterable[Board], k: int) -> list[str]:
@@ -86,11 +96,14 @@ def missed_queries(results: Results) -> list[str]:
     """Systems that rank nothing for some queries."""
     missed = results.coverage.isna().sum()
     few = [f"{name} ({counted(int(missed[name]), 'query', 'queries')})" for name in results.systems if missed[name]]
-    return [f"queries for which a system ranks nothing score 0: {_list(few)}"] if few else []
+    what = "queries for which a system ranks nothing, or only excluded documents, score 0"
+    return [f"{what}: {_list(few)}"] if few else []
 
 
 def unanswered(gains: GainTable, boards: Iterable[Board], systems: pd.DataFrame) -> list[str]:
     """Queries whose pool holds nothing that reaches the easiest criterion, and the means without them."""
+    if not len(gains.criteria):
+        return ["the gains came without criteria: which queries nothing answers is not known"]
     lines, boards = [], list(boards)
     for of in boards:
         number, queries = int(np.sum(~of.answered)), len(of.answered)
@@ -99,9 +112,9 @@ def unanswered(gains: GainTable, boards: Iterable[Board], systems: pd.DataFrame)
         rows = systems[(systems["dataset"] == of.dataset) & (systems["measure"] == RCP)].sort_values("rank")
         means = [f"{row.system} {row.mean:.3f} ({row.mean_answered:.3f})" for row in rows.itertuples(index=False)]
         lines.append(
-            f"{_of(of, boards)}{counted(number, 'query', 'queries')} of {queries} have no document with a gain of"
-            f" {easiest_gain(gains):.3f}, that at the easiest criterion's difficulty: nothing there may answer, and the"
-            f" order of what does not is all that is scored; mean {RCP} with (and without) them: {_list(means)}"
+            f"{_of(of, boards)}{counted(number, 'query', 'queries')} of {queries} have no document that reaches the"
+            " easiest criterion's difficulty: nothing there may answer, and the order of what does not is all that is"
+            f" scored; mean {RCP} with (and without) them: {_list(means)}"
         )
     return lines
 
@@ -110,13 +123,22 @@ def few_queries(boards: Iterable[Board]) -> list[str]:
     """Datasets of fewer than 20 queries, or clusters."""
     lines, boards = [], list(boards)
     for of in boards:
-        if of.units < FEW:
+        if of.units == 1:
+            unit = "cluster" if len(of.answered) > 1 else "query"
+            lines.append(f"{_of(of, boards)}1 {unit}: no test, and no interval")
+        elif of.units < FEW:
             clustered = of.units < len(of.answered)
             number = counted(of.units, "cluster" if clustered else "query", "clusters" if clustered else "queries")
             lines.append(
                 f"{_of(of, boards)}{number}, fewer than {FEW}: p values and intervals are rough, and only large"
                 " differences can show"
             )
+    lone = sum(of.units == 1 for of in boards)
+    if lone and len(boards) > 1:
+        lines.append(
+            f"{counted(lone, 'dataset is', 'datasets are')} of one query or cluster, which is drawn every time:"
+            " intervals of means over datasets are too narrow"
+        )
     return lines
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rcp_irx.errors import RCPError
+from rcp_irx.errors import whole
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -75,10 +75,10 @@ def bootstrap(
     Raises
     ------
     RCPError
-        If `resamples` is below 1.
+        If `resamples` is no whole number from 1 up, or `seed` none from 0 up.
     """
-    if resamples < 1:
-        raise RCPError(f"resamples must be 1 or more, not {resamples}")
+    whole("resamples", resamples)
+    whole("seed", seed, 0)
     values = {key: float(value[0]) for key, value in statistics(np.ones((len(strata), 1))).items()}
     if len(np.unique(strata)) == len(strata):
         return {key: Estimate(value, np.nan, np.nan, 0) for key, value in values.items()}

@@ -25,9 +25,9 @@ from rcp_irx.analysis.leaderboards import (
     suite_rows,
     system_rows,
 )
-from rcp_irx.analysis.results import QREL, Runs, read_runs, score_runs
+from rcp_irx.analysis.results import QREL, Runs, gain_table, read_runs, score_runs
 from rcp_irx.analysis.screen import screen, table
-from rcp_irx.errors import RCPError, counted, examples
+from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.evaluation.options import DEFAULT_TIES
 from rcp_irx.gains import GainTable
 
@@ -66,7 +66,8 @@ class Comparison:
         Means over datasets and their differences, with intervals from queries drawn within each dataset. Empty for one
         dataset. There is no test over datasets.
     unanswered : DataFrame
-        `dataset, qid, best_gain` of queries whose best gain is below the gain at the easiest criterion's difficulty.
+        `dataset, qid, best_gain` of queries without a document that reaches the easiest criterion's difficulty: whose
+        best gain is below the gain of Eq. 4 there.
     warnings : list of str
     k : int
     """
@@ -111,15 +112,17 @@ def compare(
     runs : mapping of str to DataFrame or path
         The systems' rankings by name: `qid, docno, score` (and `dataset`), or TREC runs.
     qrels : DataFrame, optional
-        `qid, docno, label` (and `dataset`): adds nDCG, linear in the labels.
+        `qid, docno, label` (and `dataset`): adds nDCG, linear in the labels. Documents that the gains exclude leave it
+        too, so that all measures are of the same documents (ir_measures' own nDCG counts them).
     families : mapping of str to str, or callable, optional
-        Each system's model family, to leave out each in turn. A mapping may name the judge's too.
+        Each system's model family, to leave out each in turn. A mapping may name the judge's too, under its identity or
+        the model's name in it; else the names tell.
     cluster : str or mapping, optional
         Queries that go together, such as versions of one question: a column of `gains.queries`, or from qid (or
         (dataset, qid)) to a group. Tests and intervals then take the group as the unit. Groups lie within datasets.
     label_noise : bool
-        Widen the intervals of RCPnDCG by the judge's noise, from the column `gain_se` of the gain table: each
-        document's is drawn independently, and carried by the delta method.
+        Widen the intervals of RCPnDCG by the spread of the judge's noise, from the column `gain_se` of the gain table:
+        each document's is drawn independently, and carried by the delta method.
     ties : str, optional
         As in `evaluation.ndcg`.
     seed : int
@@ -138,9 +141,13 @@ def compare(
     -----
     Intervals are 95% percentile bootstraps over queries, 2,000 replicates, drawn within datasets (Section B.3). The
     judge's noise differs from query to query, so the spread over queries holds it already, in the tests too:
-    `label_noise` counts it once more, as if the same sample were judged anew, and errs on the wide side. `noise_se` is
-    that part alone. The judge's systematic error is in none of them.
+    `label_noise` counts it once more, as if the same sample were judged anew. `noise_se` is that part alone. What noise
+    does to the means themselves is in none of these: it blurs the gains' order, so that good systems score less and
+    differences shrink, however many queries there are (in simulations by about .01 at a noise of SD 1 and .05 at 2).
+    Neither is the judge's systematic error.
     """
+    gains = gain_table(gains)
+    whole("seed", seed, 0)
     errors = with_errors(gains) if label_noise else None
     frames = read_runs(runs)
     family = families_of(families, list(frames))
@@ -150,8 +157,8 @@ def compare(
     if errors is not None:
         rows = errors[pd.MultiIndex.from_frame(errors[["dataset", "qid"]]).isin(keys)]
         noise = noise_covariances(frames, rows, results.k, ties or DEFAULT_TIES)
-    best = cautions.best_gains(gains, keys)
-    answered = (best >= cautions.easiest_gain(gains)).to_numpy()
+    about = cautions.gains_by_query(gains, keys)
+    answered = about["answered"].to_numpy(dtype=bool)
     names = keys.get_level_values("dataset")
     boards = []
     for name in sorted(set(names)):
@@ -162,7 +169,7 @@ def compare(
     systems = pd.concat(map(system_rows, boards), ignore_index=True)
     suite, suite_pairs = suite_rows(boards)
     warnings = [
-        *cautions.own_rankings(results, best),
+        *cautions.own_rankings(results, about["differ"]),
         *cautions.judges_family(gains, family, families),
         *cautions.missed_queries(results),
         *cautions.coverage(boards, results.k),
@@ -177,7 +184,7 @@ def compare(
         pd.DataFrame(family_rows(boards, family) if family else []),
         suite,
         suite_pairs,
-        best[~answered].reset_index(),
+        about.loc[~answered, "best_gain"].reset_index(),
         warnings,
         results.k,
     )
@@ -193,6 +200,8 @@ def families_of(families: Families | None, systems: list[str]) -> dict[str, str]
     """
     if families is None:
         return {}
+    if not isinstance(families, Mapping) and not callable(families):
+        raise RCPError(f"families maps a system to its family, or is a function that does, not {families!r}")
     named = families.get if isinstance(families, Mapping) else families
     found = {system: named(system) for system in systems}
     absent = [system for system, family in found.items() if not isinstance(family, str) or not family]
@@ -210,8 +219,13 @@ def _clusters(cluster: Clusters, gains: GainTable, queries: pd.MultiIndex) -> np
         given = dict(
             zip(table_of[["dataset", "qid"]].itertuples(index=False, name=None), table_of[cluster], strict=True)
         )
-    else:
+    elif isinstance(cluster, (Mapping, pd.Series)):
         given = dict(cluster.items())
+    else:
+        raise RCPError(f"cluster is a column of gains.queries, or maps a query to its group, not {cluster!r:.50}")
+    unfit = [value for value in given.values() if not isinstance(value, Hashable)]
+    if unfit:
+        raise RCPError(f"cluster names groups by texts or numbers, not {unfit[0]!r:.50}")
     found = np.array([given.get(key, given.get(key[1])) for key in queries] + [None], dtype=object)[:-1]
     absent = pd.isna(found)
     if absent.any():
@@ -229,7 +243,8 @@ def _leaderboard(of: Comparison) -> str:
     shown = shown.loc[order, list(dict.fromkeys(rows["measure"]))].reset_index()
     shown["coverage"] = of.systems.groupby("system")["coverage"].min().loc[order].to_numpy()
     kind = rows.loc[rows["measure"] == RCP, "interval"].iloc[0]
-    note = f"95% intervals: {SAMPLE}" + ("" if kind == SAMPLE else f"; of {RCP}: {kind}")
+    more = f"; of {RCP}: {kind} (their spread: that noise lowers good systems' means is not in it)"
+    note = f"95% intervals: {SAMPLE}" + ("" if kind == SAMPLE else more)
     return table(shown, " in .systems") + f"\n{note}"
 
 

@@ -1,6 +1,6 @@
 """Which of two systems people prefer on a query, by their grades, and by how much metrics differ between the two.
 
-A query with a pair of systems is a contest (Sections D.2 and H.3). Reading grades is for `plotted`.
+A query with a pair of systems is a contest (Sections D.2 and H.3).
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rcp_irx.analysis.plotted import as_people, read_grades, share_interval
+from rcp_irx.analysis.graded import as_in_table
+from rcp_irx.analysis.grades import read_grades
+from rcp_irx.analysis.plotted import share_interval
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
 from rcp_irx.analysis.significance import ROUNDING, TIE, group_sums, pairs_of
 from rcp_irx.errors import RCPError, counted, examples, warn
@@ -61,7 +63,7 @@ def contests(
     frames = read_runs(runs)
     if len(frames) < 2:
         raise RCPError(f"margins lie between systems, and runs holds only {examples(frames)}; give two or more")
-    people = as_people(read_grades(gains, grades))
+    people = as_in_table(read_grades(grades, gains.dataset_of(grades, "grades"), together=True)[0], gains)
     results = score_runs(frames, gains, qrels, k=k)
     place = {key: row for row, key in enumerate(results.queries)}
     people["query"] = [place.get(key, -1) for key in people[KEYS[:2]].itertuples(index=False, name=None)]

@@ -13,6 +13,7 @@ from rcp_irx.analysis.signs import Check
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import FLAT
 from rcp_irx.judging.log import JudgmentLog
+from rcp_irx.tables import gain_order
 
 KEYS = ["dataset", "qid", "docno"]
 
@@ -69,7 +70,7 @@ def pair_frame(fitted: Fitted) -> tuple[pd.DataFrame, Check]:
     columns = ["a", "b", "q3", "correlation"]
     name = "local independence, |Q3|"
     if not fitted.has_answers or not fitted.has_abilities:
-        why = signs.NO_ABILITIES if fitted.has_answers else signs.NO_ANSWERS
+        why = signs.NO_ABILITIES if fitted.has_answers else fitted.why_no_answers
         return pd.DataFrame(columns=columns), signs.not_made(name, why)
     q3 = numbers.yen_q3(fitted.passes, fitted.n, fitted.p)
     raw = numbers.correlations(fitted.shares)
@@ -91,6 +92,8 @@ def efficiency(fitted: Fitted, queries: pd.DataFrame, systems: pd.DataFrame, k: 
     if not fitted.has_abilities:
         return signs.not_made(f"information efficiency, top {k}", signs.NO_ABILITIES)
     top = fitted.ideal(k)
+    if not len(top):
+        return signs.not_made(f"information efficiency, top {k}", "every document is excluded")
     ability = _mean(fitted.mean_by_query(top, fitted.theta[top]))
     peak = numbers.peak_information(fitted.gamma, fitted.beta)[0]
     ideal, runs = _mean(queries["efficiency"].to_numpy()), _mean(systems["efficiency"].to_numpy(dtype=np.float64))
@@ -106,7 +109,9 @@ def pool_shares(fitted: Fitted) -> list[Check]:
         return [signs.not_made(text, signs.NO_ABILITIES) for text in texts]
     return [
         signs.below_easiest(names[0], float((fitted.theta < fitted.beta[below]).mean())),
-        signs.above_hard(names[1], float((fitted.theta >= fitted.beta[above]).mean())),
+        signs.above_hard(names[1], float((fitted.theta >= fitted.beta[above]).mean()))
+        if len(fitted.criteria) > 2
+        else signs.not_made(f"pool at or above {names[1]}", "the second hardest of three or more criteria is meant"),
     ]
 
 
@@ -117,13 +122,13 @@ def label_frame(fitted: Fitted, qrels: pd.DataFrame) -> pd.DataFrame:
     rows = fitted.documents[KEYS].merge(positive, on=KEYS, how="left")["positive"].eq(True).to_numpy(dtype=bool)
     labelled = pd.MultiIndex.from_frame(fitted.queries[KEYS[:2]]).isin(pd.MultiIndex.from_frame(labels[KEYS[:2]]))
     counts = labelled[fitted.query] & ~fitted.excluded
-    score = fitted.theta if fitted.has_abilities else fitted.gain  # gains may round to one value
     dataset = fitted.documents["dataset"].to_numpy()
+    order = gain_order(fitted.documents, fitted.table.criteria)
     found = []
     for name in sorted(set(dataset[counts])):
         here = counts & (dataset == name)
         yes = int(rows[here].sum())
-        found.append((name, yes, int(here.sum()) - yes, numbers.auc(score[here], rows[here])))
+        found.append((name, yes, int(here.sum()) - yes, numbers.auc(order[here], rows[here])))
     return pd.DataFrame(found, columns=["dataset", "positives", "others", "auc"])
 
 

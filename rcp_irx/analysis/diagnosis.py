@@ -158,7 +158,7 @@ def _diagnosis(
         zeroed = zeroed if tops is None else zeroed_rows(fitted, tops)
         checks.append(signs.all_fail(fails, None if tops is None else zeroed))
     else:
-        checks.append(signs.not_made("documents that fail everything", signs.NO_ANSWERS))
+        checks.append(signs.not_made("documents that fail everything", fitted.why_no_answers))
     if qrels is not None:
         labels = diagnosed.label_frame(fitted, qrels)
         checks.append(signs.positives(labels))

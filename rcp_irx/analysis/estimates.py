@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rcp_irx.analysis.clusters import Estimate
 from rcp_irx.errors import RCPError, counted, examples
@@ -31,15 +32,14 @@ def measure_rows(dataset: str, found: Mapping[Key, Estimate], sizes: Mapping[Key
 
 
 def interval_notes(
-    found: Mapping[Key, Estimate], queries: int, drawn: bool, reasons: Mapping[str | Key, str]
+    found: Mapping[Key, Estimate], strata: NDArray[np.intp], reasons: Mapping[str | Key, str]
 ) -> list[str]:
     """Why measures or their intervals are missing or rough.
 
     Parameters
     ----------
-    queries : int
-    drawn : bool
-        Whether some stratum has more than one query, so that a bootstrap can tell something.
+    strata : (Q,)
+        Codes of the queries' datasets, within which a bootstrap draws them.
     reasons : mapping
         By measure, or by measure and what it is of, when it has no value.
     """
@@ -51,8 +51,14 @@ def interval_notes(
     for name, (reason, estimate) in named.items():
         if np.isnan(estimate.value):
             notes.append(f"{name} has no value: {reason}")
-    if not drawn:
-        notes.append("one query: no intervals, which draw queries")
+    queries, sizes = len(strata), np.unique(strata, return_counts=True)[1]
+    lone = int(np.sum(sizes == 1))
+    if lone == len(sizes):
+        each = "one query" if lone == 1 else "one query in each dataset"
+        notes.append(f"{each}: no intervals, which draw queries")
+    elif lone:
+        of = counted(len(sizes), "dataset")
+        notes.append(f"{lone} of {of} have one query, which is drawn every time: intervals are too narrow")
     elif queries < FEW_QUERIES:
         notes.append(f"only {counted(queries, 'query', 'queries')}: the intervals, which draw queries, are rough")
     partly = {name: e.undefined for name, (_, e) in named.items() if e.undefined and not np.isnan(e.value)}

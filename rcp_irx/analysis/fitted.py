@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rcp_irx.analysis import signs
 from rcp_irx.analysis.calibration_checks import FloatArray, information_efficiency, pass_shares
 from rcp_irx.analysis.results import Runs, read_runs
 from rcp_irx.calibration import pass_probabilities
@@ -115,6 +116,12 @@ class Fitted:
     def has_answers(self) -> bool:
         """Whether placements and pass counts were released, and any document is placed."""
         return not np.isnan(self.n).any() and not np.isnan(self.passes).any() and bool(self.n.any())
+
+    @property
+    def why_no_answers(self) -> str:
+        """Why there are no answers to check."""
+        released = not np.isnan(self.n).any() and not np.isnan(self.passes).any()
+        return signs.NOT_PLACED if released else signs.NO_ANSWERS
 
     @property
     def has_scores(self) -> bool:

@@ -78,7 +78,9 @@ def noise_covariances(
     Each document's noise is taken as independent of every other's, with standard deviation `gain_se`. To first order a
     query's score moves by the sum over documents of noise x (discount in the system's list - score x discount in the
     ideal list) / DCG of the ideal list. What larger noise does beyond that, such as a change of the ideal's documents,
-    is left out.
+    is left out: it pulls the means of good systems down. Errors of one query do go together (small noise moves them the
+    same way, large noise against each other); in simulations the standard error of a mean came out at 1.0 to 1.5 times
+    the true one, that of a difference at .8 to 1.6 times.
 
     Raises
     ------

@@ -33,7 +33,8 @@ def with_gain(
     shape : str
         "paper" (Eq. 4), "unweighted" (the plain mean of the pass probabilities), "logistic" (of the ability, centred
         at 0), "criterion" (one criterion's pass probability), "linear" (from 0 at `low` to 1 at `high`, clipped), or
-        "min-max" (from 0 at a query's least ability to 1 at its largest: it ignores the calibration).
+        "min-max" (from 0 at a query's least ability to 1 at its largest: it ignores the calibration; excluded documents
+        set no end, and get the nearer end where they lie beyond).
     criterion : str, optional
         For "criterion", its id; the second hardest where not given, as C4 of the paper.
     low, high : float, optional
@@ -53,6 +54,9 @@ def with_gain(
         `high`, also where one criterion leaves no line between its difficulties.
     """
     fitted = read_fitted(gains)
+    for name, value in (("low", low), ("high", high)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
+            raise RCPError(f"{name} is an ability, a number, not {value!r}")
     if shape not in SHAPES:
         raise RCPError(f"shape is one of {list(SHAPES)}, not {shape!r}")
     if criterion is not None and shape != "criterion":
@@ -87,7 +91,7 @@ def _shaped(
     if shape == "logistic":
         return logistic_gain(theta), "logistic"
     if shape == "min-max":
-        return min_max_gain(theta, fitted.query), "min-max"
+        return _min_max(fitted), "min-max"
     if shape == "criterion":
         chosen = fitted.criteria[fitted.by_difficulty[-2:][0]] if criterion is None else criterion
         if chosen not in fitted.criteria:
@@ -95,3 +99,15 @@ def _shaped(
         return criterion_gain(theta, gamma, beta, fitted.criteria.index(chosen)), f"only:{chosen}"
     ends = float(np.min(beta)) if low is None else low, float(np.max(beta)) if high is None else high
     return linear_gain(theta, *ends), f"linear[{ends[0]:.4g},{ends[1]:.4g}]"
+
+
+def _min_max(fitted: Fitted) -> FloatArray:
+    """Min-max gains; the ends are those of the documents that are not excluded, where there are any."""
+    kept = ~fitted.excluded
+    lone = ~np.isin(fitted.query, fitted.query[kept])  # of queries that have nothing else
+    kept |= lone
+    theta, query = fitted.theta, fitted.query
+    least, largest = np.full(len(fitted.queries), np.inf), np.full(len(fitted.queries), -np.inf)
+    np.minimum.at(least, query[kept], theta[kept])
+    np.maximum.at(largest, query[kept], theta[kept])
+    return min_max_gain(np.clip(theta, least[query], largest[query]), query)

@@ -11,6 +11,7 @@ from rcp_irx.analysis.grades import panels, read_grades
 from rcp_irx.documents import with_labels
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import KEYS, GainTable
+from rcp_irx.tables import gain_order
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Graded:
     Attributes
     ----------
     documents : DataFrame
-        `dataset, qid, docno, grade` (mean), `grades` (how many), `gain, ability`, where the table has Bradley-Terry
-        scores `bt, z_bt` (standardised over the query's pool; 0 where all are equal), with qrels `label` (0: also
-        unlabelled, or below 0); sorted.
+        `dataset, qid, docno, grade` (mean), `grades` (how many), `gain, ability`; `order`, which orders documents as
+        the gains do, without their rounding; where the table has Bradley-Terry scores `bt, z_bt` (standardised over the
+        query's pool; 0 where all are equal); with qrels `label` (0: also unlabelled, or below 0). Sorted.
     singles : DataFrame
         Each grade: `dataset, qid, docno, grade, gain`, optionally `annotator`.
     notes : list of str
@@ -84,7 +85,8 @@ def _with_gains(graded: pd.DataFrame, gains: GainTable, notes: list[str]) -> pd.
 def _scores(gains: GainTable, notes: list[str]) -> pd.DataFrame:
     """The table's documents: `gain, ability`, and Bradley-Terry scores where they were released."""
     table = gains.documents
-    documents = table[[*KEYS, "gain", "excluded"]].assign(ability=table["theta"])
+    order = gain_order(table, gains.criteria)
+    documents = table[[*KEYS, "gain", "excluded"]].assign(ability=table["theta"], order=order)
     if table["theta"].isna().all():
         notes.append("the abilities of these gains were not released: documents are ordered by their gains")
         documents["ability"] = documents["gain"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rcp_irx.documents import id_column, with_keys
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.tables import KEYS
 
 
-def read_grades(grades: pd.DataFrame, dataset: str = "") -> tuple[pd.DataFrame, list[str]]:
+def read_grades(grades: pd.DataFrame, dataset: str = "", *, together: bool = False) -> tuple[pd.DataFrame, list[str]]:
     """One row per annotator and document: `dataset, qid, docno, annotator, grade`, sorted; and what was noted.
 
     Parameters
@@ -21,6 +22,8 @@ def read_grades(grades: pd.DataFrame, dataset: str = "") -> tuple[pd.DataFrame, 
         own, and the result has no column `annotator`.
     dataset : str
         The dataset of a frame without that column.
+    together : bool
+        Without annotators, take the mean of a document's rows as one person's grade, whose `annotator` is "".
 
     Raises
     ------
@@ -36,9 +39,11 @@ def read_grades(grades: pd.DataFrame, dataset: str = "") -> tuple[pd.DataFrame, 
     if "grade" not in frame.columns:
         raise RCPError(f"the frame of grades has no column 'grade' (it has {list(grades.columns)})")
     named = "annotator" in frame.columns
-    if named:
+    if together and not named:
+        frame["annotator"] = ""
+    elif named:
         frame["annotator"] = id_column(frame, "annotator", "frame of grades")
-    keys = [*KEYS, "annotator"] if named else KEYS
+    keys = [*KEYS, "annotator"] if named or together else KEYS
     frame["grade"], given = _numbers(frame)
     notes = []
     if not given.all():
@@ -52,9 +57,12 @@ def read_grades(grades: pd.DataFrame, dataset: str = "") -> tuple[pd.DataFrame, 
             f"an annotator graded a document more than once, {counted(len(repeated), 'grade')} too many: their mean"
             f" counts, once ({examples(repeated[keys[1:]].itertuples(index=False, name=None))})"
         )
-        frame = frame.groupby(keys, as_index=False, sort=True)["grade"].mean()
+    elif len(repeated) and together:
+        notes.append("no column 'annotator': the mean of a document's rows counts as one person's grade")
     elif len(repeated):
         notes.append("no column 'annotator': each row of a document counts as another annotator's grade")
+    if named or together:
+        frame = frame.groupby(keys, as_index=False, sort=True)["grade"].mean()
     for note in notes:
         warn(note)
     return frame.sort_values([*keys, "grade"], ignore_index=True), notes
@@ -65,6 +73,11 @@ def panels(grades: pd.DataFrame) -> pd.DataFrame:
     found = grades.groupby(KEYS, as_index=False, sort=True).agg(grade=("grade", "mean"), grades=("grade", "size"))
     # Equal means of different panels may differ in their last bit, and would not tie.
     return found.assign(grade=found["grade"].round(12))
+
+
+def reaches(grades: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+    """Which grades are at or above a threshold, up to rounding: a mean of three may be 7/3."""
+    return np.round(grades, 12) >= round(threshold, 12)
 
 
 def _numbers(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

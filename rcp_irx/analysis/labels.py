@@ -16,7 +16,7 @@ from rcp_irx.analysis import repeats
 from rcp_irx.analysis.jackknife import jackknife
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
 from rcp_irx.analysis.significance import LEVEL, differences_of, kendall_tau, paired_t, pairs_of, ranks
-from rcp_irx.errors import RCPError, counted, examples
+from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.evaluation.coverage import LARGEST_DIFFERENCE, LEAST_COVERAGE
 from rcp_irx.gains import GainTable
 from rcp_irx.tables import KEYS
@@ -42,8 +42,8 @@ class LabelComparison:
     documents : DataFrame
         One row per dataset, and one over all where there are several: `queries, documents` (that both judged),
         `ability` (Spearman's correlation of the abilities, queries pooled), `order` (the same within a query, mean over
-        queries), `top` (share of judge a's best k documents that are among judge b's), each with its `_se`
-        (delete-one-query jackknife).
+        queries), `top` (share of judge a's best k documents that are among judge b's, expected where ties at the cut
+        are broken at random), each with its `_se` (delete-one-query jackknife).
     leaderboard : DataFrame
         One row per dataset and system: `queries, mean_a, rank_a, mean_b, rank_b, coverage_a, coverage_b`. Levels of
         different fits mean nothing beside each other; ranks do. Over all datasets: means of dataset means.
@@ -103,7 +103,8 @@ def compare_labels(
     Parameters
     ----------
     a, b : GainTable
-        Two judges' tables of the same pools; what only one holds is left out, with a warning in the result.
+        Two judges' tables of the same pools; what only one holds is left out, and what only one excludes is excluded
+        from both, with a warning in the result.
     runs : mapping of str to DataFrame or path
         The systems to score.
     k : int
@@ -116,7 +117,7 @@ def compare_labels(
     Raises
     ------
     RCPError
-        If the tables share no document; unreadable runs.
+        If the tables share no document, or none that neither excludes; unreadable runs.
 
     Notes
     -----
@@ -127,7 +128,9 @@ def compare_labels(
     for table in (a, b):
         if not isinstance(table, GainTable):
             raise RCPError(f"compare_labels takes two GainTables, not {type(table).__name__}")
+    whole("disagreements", disagreements, 0)
     notes = _same_origin(a, b)
+    a, b = _alike_excluded(a, b, notes)
     both = _joined(a, b, notes)
     frames = read_runs(runs)
     queries = pd.MultiIndex.from_frame(both[KEYS[:2]].drop_duplicates())
@@ -159,6 +162,23 @@ def _same_origin(a: GainTable, b: GainTable) -> list[str]:
     return []
 
 
+def _alike_excluded(a: GainTable, b: GainTable, notes: list[str]) -> tuple[GainTable, GainTable]:
+    """Both tables without what either excludes."""
+    lists = [table.scored.loc[table.scored["excluded"], KEYS] for table in (a, b)]
+    found = []
+    for name, table, own, others in (("a", a, *lists), ("b", b, *lists[::-1])):
+        new = others.merge(own, on=KEYS, how="left", indicator=True)
+        new = new.loc[new["_merge"] == "left_only", KEYS]
+        new = new.merge(table.queries[KEYS[:2]], on=KEYS[:2])
+        if len(new):
+            documents = examples(new.itertuples(index=False, name=None))
+            number = counted(len(new), "document is", "documents are")
+            notes.append(f"{number} excluded from the other table, and now from {name} too: {documents}")
+            table = table.exclude(new)
+        found.append(table)
+    return found[0], found[1]
+
+
 def _joined(a: GainTable, b: GainTable, notes: list[str]) -> pd.DataFrame:
     """The documents that both tables hold and neither excludes: keys, `query` (code), `a` and `b` (ability)."""
     left, right = a.documents, b.documents
@@ -176,7 +196,14 @@ def _joined(a: GainTable, b: GainTable, notes: list[str]) -> pd.DataFrame:
         if len(alone):
             found = examples(alone[KEYS].itertuples(index=False, name=None))
             notes.append(f"only {name} holds {counted(len(alone), 'document')}, not compared: {found}")
+    held = pd.MultiIndex.from_frame(both[KEYS[:2]]).unique()
     both = both[~(both["excluded_a"].astype(bool) | both["excluded_b"].astype(bool))]
+    gone = held.difference(pd.MultiIndex.from_frame(both[KEYS[:2]]))
+    if len(gone):
+        number = counted(len(gone), "query has", "queries have")
+        notes.append(f"{number} no document left, all are excluded, and not compared: {examples(gone)}")
+    if both.empty:
+        raise RCPError("every document that both tables hold is excluded from one of them")
     both = both.rename(columns={f"{what}_a": "a", f"{what}_b": "b"})[[*KEYS, "a", "b"]].sort_values(KEYS)
     return both.assign(query=pd.factorize(pd.MultiIndex.from_frame(both[KEYS[:2]]))[0]).reset_index(drop=True)
 
@@ -211,8 +238,8 @@ def _agreement(rows: pd.DataFrame, k: int) -> dict[str, float]:
     for code, places in enumerate(_places(codes)):
         r = repeats.spearman(a[places], b[places])
         within[code] = (0.0, 0.0) if np.isnan(r) else (r, 1.0)
-        best = [set(places[np.argsort(-values[places], kind="stable")[:k]].tolist()) for values in (a, b)]
-        top[code] = len(best[0] & best[1]) / len(best[0]), 1.0
+        chances = [_chance_of_top(values[places], k) for values in (a, b)]
+        top[code] = chances[0] @ chances[1] / min(k, len(places)), 1.0
     found: dict[str, float] = {"queries": len(queries), "documents": len(rows)}
     for name, totals, statistic in [
         ("ability", pooled, lambda sums: repeats.correlation(sums)[..., None]),
@@ -222,6 +249,14 @@ def _agreement(rows: pd.DataFrame, k: int) -> dict[str, float]:
         estimate = jackknife(totals, statistic)
         found |= {name: float(estimate.value[0]), f"{name}_se": float(estimate.se[0])}
     return found
+
+
+def _chance_of_top(values: np.ndarray, k: int) -> np.ndarray:
+    """Each document's chance to be among the k largest values when ties are broken at random, (D,)."""
+    place = rankdata(-values, method="min")
+    size = np.array([np.sum(values == value) for value in values])
+    chance: np.ndarray = np.clip((k + 1 - place) / size, 0.0, 1.0)
+    return chance
 
 
 def _places(codes: np.ndarray) -> list[np.ndarray]:

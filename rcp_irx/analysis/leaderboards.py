@@ -175,7 +175,7 @@ def resolution_rows(of: Board, kept: np.ndarray | None = None) -> list[Row]:
                 "separated": int(np.sum(p < LEVEL)),
                 "separated_holm": int(np.sum(holm(p) < LEVEL)),
                 "resolution": resolution(p),
-                "detectable": float(np.median(detectable)) if len(p) else np.nan,
+                "detectable": _median(detectable),
             }
         )
     return rows
@@ -241,6 +241,12 @@ def suite_rows(boards: Sequence[Board]) -> tuple[pd.DataFrame, pd.DataFrame]:
         differences = means[first] - means[second]
         pairs.append(pd.DataFrame({**common, **_named_pairs(systems), "difference": differences, **ends}))
     return pd.concat(rows, ignore_index=True), pd.concat(pairs, ignore_index=True)
+
+
+def _median(values: np.ndarray) -> float:
+    """The median of the values that are known; NaN of none."""
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else np.nan
 
 
 def _kept(of: Board, kept: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -22,13 +22,14 @@ ROUNDING = 1e-9
 def slope_sums(scores: ArrayLike, lengths: ArrayLike) -> FloatArray:
     """Sums of one window for the slope of scores on log2 lengths, both less the window's mean: (2,)."""
     scores, lengths = np.asarray(scores, dtype=np.float64), np.asarray(lengths, dtype=np.float64)
-    centred = lengths - lengths.mean()
+    centred = np.where(np.ptp(lengths) > ROUNDING, lengths - lengths.mean(), 0.0)
     return np.array([centred @ (scores - scores.mean()), centred @ centred])
 
 
 def slope_statistics(sums: FloatArray) -> FloatArray:
     """The slope from summed `slope_sums`: (..., 2) gives (..., 1)."""
-    slope: FloatArray = sums[..., :1] / sums[..., 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope: FloatArray = sums[..., :1] / sums[..., 1:]
     return slope
 
 

@@ -39,9 +39,9 @@ from rcp_irx.analysis.plotted import (
     levels,
     score_percentiles,
 )
-from rcp_irx.analysis.results import QREL, Runs
+from rcp_irx.analysis.results import QREL, Runs, gain_table
 from rcp_irx.calibration import gain, pass_probabilities
-from rcp_irx.errors import RCPError, counted, examples, warn
+from rcp_irx.errors import RCPError, counted, examples, warn, whole
 from rcp_irx.gains import GainTable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def criterion_curves(gains: GainTable, *, ax: Axes | None = None) -> Axes:
     MissingExtra
         Without matplotlib.
     """
-    criteria = _table(gains).criteria
+    criteria = gain_table(gains).criteria
     if criteria.empty:
         raise RCPError(f"{gains!r} has no criteria: there are no curves")
     documents = gains.documents
@@ -107,7 +107,7 @@ def raw_and_calibrated(gains: GainTable, *, ax: Axes | None = None) -> Axes:
     RCPWarning
         If offsets were not released.
     """
-    rows = score_percentiles(_table(gains))
+    rows = score_percentiles(gain_table(gains))
     raw, calibrated = rows[rows["score"] == "raw"], rows[rows["score"] == "calibrated"]
     datasets, places = calibrated["dataset"].tolist(), np.arange(len(calibrated), dtype=np.float64)
     alpha = calibrated["alpha"].to_numpy(dtype=np.float64)
@@ -134,8 +134,9 @@ def calibration(
 ) -> Axes:
     """How often people's single grades reach a threshold, by the gain: on the diagonal, the gain is that chance (4b).
 
-    A point is a bin of the gain, its area the number of grades; lines are 95% intervals, clustered by query. Above
-    stands the expected calibration error (Section E.3). Grades of all datasets are pooled.
+    A point is a bin of the gain, its area the number of grades; lines are 95% intervals, clustered by query (none in a
+    bin of one query). Above stands the expected calibration error (Section E.3), and what chance alone makes of it.
+    Grades of all datasets are pooled.
 
     Parameters
     ----------
@@ -158,10 +159,9 @@ def calibration(
     RCPWarning
         Grades that are left out.
     """
-    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
-        raise RCPError(f"bins must be a whole number >= 1, not {bins!r}")
-    graded = graded_gains(_table(gains), grades)
-    rows, ece = calibration_bins(graded, threshold, int(bins))
+    whole("bins", bins)
+    graded = graded_gains(gain_table(gains), grades)
+    rows, ece, chance = calibration_bins(graded, threshold, int(bins))
     ax = axes(ax, (4.6, 4.8))
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, zorder=1)
     known = rows[rows["low"].notna()]
@@ -170,7 +170,8 @@ def calibration(
     ax.scatter(rows["gain"], rows["share"], s=sizes, color=BLUE, edgecolor="white", zorder=3)
     ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal", xlabel="Mean gain of the bin")
     ax.set_ylabel(f"Share of grades at or above {threshold:g}")
-    ax.set_title(f"ECE {ece:.3f}: {len(graded):,} grades in {counted(int(bins), 'bin')}", fontsize="medium")
+    sizes_of = f"{len(graded):,} grades in {counted(int(bins), 'bin')}"
+    ax.set_title(f"ECE {ece:.3f} (chance alone: {chance:.3f}): {sizes_of}", fontsize="medium")
     return ax
 
 
@@ -197,7 +198,7 @@ def gain_by_grade(gains: GainTable, grades: pd.DataFrame, *, ax: Axes | None = N
     RCPWarning
         Grades that are left out.
     """
-    rows = gains_by_grade(graded_gains(_table(gains), grades))
+    rows = gains_by_grade(graded_gains(gain_table(gains), grades))
     ax = axes(ax, (max(4.0, 1.2 + 0.8 * len(rows)), 3.8))
     places = np.arange(len(rows), dtype=np.float64)
     boxes(ax, places, rows, BLUE, 0.6, upright=True)
@@ -282,7 +283,8 @@ def margins(
 
     A margin is the difference of two systems' scores on a query. People prefer the system whose first k have the larger
     nDCG under their grades (`contests.contests` says how); lists that nobody graded in full do not count. Numbers are
-    contests, lines 95% intervals, clustered by query; half is chance. Where a measure sees what people see, its share
+    contests, without those whose margin is below 0.005 (Section B.2), lines 95% intervals, clustered by query; half is
+    chance. Where a measure sees what people see, its share
     rises with its margin. Left of the dotted line are margins below 0.02, which the paper reads as ties.
 
     Parameters
@@ -307,7 +309,7 @@ def margins(
     RCPWarning
         Contests that are left out for want of grades.
     """
-    found = contests(runs, _table(gains), grades, qrels, k=k)
+    found = contests(runs, gain_table(gains), grades, qrels, k=k)
     if not found["verdict"].any():
         raise RCPError(f"people prefer neither list in any of {counted(len(found), 'contest')}: there is no share")
     shares = {measure: sided(found, measure) for measure in (RCP, QREL) if measure in found}
@@ -329,12 +331,6 @@ def margins(
     ax.set_ylabel("Share in which people prefer the winner")
     legend(ax, 2)
     return ax
-
-
-def _table(gains: GainTable) -> GainTable:
-    if not isinstance(gains, GainTable):
-        raise RCPError(f"gains must be a GainTable, not {type(gains).__name__}")
-    return gains
 
 
 def _shade(ax: Axes, theta: np.ndarray, easy: float, hard: float) -> None:

@@ -15,11 +15,11 @@ from scipy import stats
 from rcp_irx.analysis.calibration_checks import BINS, assess
 from rcp_irx.analysis.comparing import Comparison
 from rcp_irx.analysis.graded import as_in_table, named_documents
+from rcp_irx.analysis.grades import reaches, read_grades
 from rcp_irx.analysis.leaderboards import RCP
 from rcp_irx.analysis.results import QREL
 from rcp_irx.analysis.significance import LEVEL, group_sums
 from rcp_irx.calibration import centre
-from rcp_irx.documents import id_column, with_keys
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import KEYS, GainTable
 
@@ -69,47 +69,6 @@ def share_interval(hits: ArrayLike, clusters: ArrayLike) -> Share:
     return Share(share, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
-def read_grades(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
-    """People's single grades: `dataset, qid, docno, grade`, and `annotator` where given, freshly indexed.
-
-    Raises
-    ------
-    RCPError
-        Missing columns or ids; a grade that is no finite number, or below 0; no grade at all; no column `dataset` where
-        the gains hold several.
-
-    Warns
-    -----
-    RCPWarning
-        Rows without a grade.
-    """
-    frame = with_keys(grades, ["qid", "docno"], "frame of grades", gains.dataset_of(grades, "grades"))
-    frame = as_in_table(frame, gains)
-    if "grade" not in frame.columns:
-        raise RCPError(f"the frame of grades has no column 'grade' (it has {list(grades.columns)})")
-    given = frame["grade"].notna().to_numpy()
-    numbers = pd.to_numeric(frame["grade"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = given & ~(np.isfinite(numbers) & (numbers >= 0))
-    if wrong.any():
-        found = examples(frame.loc[wrong, ["qid", "docno", "grade"]].itertuples(index=False, name=None))
-        raise RCPError(f"grades must be finite numbers from 0 up; query, document, grade: {found}")
-    if not given.any():
-        raise RCPError("the frame of grades holds no grade")
-    if not given.all():
-        warn(f"{counted(int((~given).sum()), 'row has', 'rows have')} no grade, left out")
-    columns = list(KEYS)
-    if "annotator" in frame.columns:
-        frame["annotator"] = id_column(frame, "annotator", "frame of grades")
-        columns.append("annotator")
-    return frame.assign(grade=numbers).loc[given, [*columns, "grade"]].reset_index(drop=True)
-
-
-def as_people(grades: pd.DataFrame) -> pd.DataFrame:
-    """One grade per person and document, the mean of theirs; without annotators, one person: the mean of all."""
-    named = grades if "annotator" in grades.columns else grades.assign(annotator="")
-    return named.groupby([*KEYS, "annotator"], as_index=False, sort=True).agg(grade=("grade", "mean"))
-
-
 def graded_gains(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
     """The single grades of documents that have gains: `dataset, qid, docno, grade, gain`.
 
@@ -123,11 +82,9 @@ def graded_gains(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
     Warns
     -----
     RCPWarning
-        Grades that are left out: of documents without a gain, or that the gains exclude.
+        As `read_grades`; grades that are left out: of documents without a gain, or that the gains exclude.
     """
-    singles = read_grades(gains, grades)
-    if "annotator" in singles.columns:
-        singles = as_people(singles)
+    singles = as_in_table(read_grades(grades, gains.dataset_of(grades, "grades"))[0], gains)
     documents = gains.documents
     rows = singles.merge(documents.loc[~documents["excluded"], [*KEYS, "gain"]], on=KEYS, how="left", sort=False)
     lacking = rows["gain"].isna()
@@ -140,7 +97,7 @@ def graded_gains(gains: GainTable, grades: pd.DataFrame) -> pd.DataFrame:
     return rows.loc[~lacking, [*KEYS, "grade", "gain"]].reset_index(drop=True)
 
 
-def calibration_bins(graded: pd.DataFrame, threshold: float, bins: int = BINS) -> tuple[pd.DataFrame, float]:
+def calibration_bins(graded: pd.DataFrame, threshold: float, bins: int = BINS) -> tuple[pd.DataFrame, float, float]:
     """The share of single grades at or above a threshold per bin of the gain, and the calibration error (Section E.3).
 
     Parameters
@@ -154,15 +111,17 @@ def calibration_bins(graded: pd.DataFrame, threshold: float, bins: int = BINS) -
 
     Returns
     -------
-    frame, ece
-        The frame has `gain` (mean), `grades` (how many), `share, low, high`.
+    frame, ece, chance
+        The frame has `gain` (mean), `grades` (how many), `share, low, high`. `chance` is what chance alone makes of the
+        error.
 
     Raises
     ------
     RCPError
         If every grade lies on one side of the threshold.
     """
-    gain, hits = graded["gain"].to_numpy(), (graded["grade"] >= threshold).to_numpy(dtype=np.float64)
+    gain = graded["gain"].to_numpy(dtype=np.float64)
+    hits = reaches(graded["grade"].to_numpy(dtype=np.float64), threshold).astype(np.float64)
     if hits.all() or not hits.any():
         least, largest = graded["grade"].min(), graded["grade"].max()
         raise RCPError(
@@ -176,7 +135,7 @@ def calibration_bins(graded: pd.DataFrame, threshold: float, bins: int = BINS) -
     for b in np.unique(code):
         here = code == b
         rows.append((float(gain[here].mean()), int(here.sum()), *share_interval(hits[here], query[here])))
-    return pd.DataFrame(rows, columns=["gain", "grades", "share", "low", "high"]), found.ece
+    return pd.DataFrame(rows, columns=["gain", "grades", "share", "low", "high"]), found.ece, found.chance_ece
 
 
 def gains_by_grade(graded: pd.DataFrame) -> pd.DataFrame:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rcp_irx.analysis.cautions import easiest_gain
-from rcp_irx.analysis.results import QREL, Runs, common_queries, read_named_run, read_runs
+from rcp_irx.analysis.results import QREL, Runs, common_queries, gain_table, read_named_run, read_runs
 from rcp_irx.analysis.screen import screen, table
 from rcp_irx.analysis.significance import pairs_of
 from rcp_irx.documents import with_keys, with_labels
@@ -20,7 +20,7 @@ from rcp_irx.evaluation.inputs import Run, read_pools
 from rcp_irx.evaluation.options import options
 from rcp_irx.evaluation.ranking import ranked
 from rcp_irx.gains import GainTable
-from rcp_irx.tables import UNJUDGED
+from rcp_irx.tables import UNJUDGED, reach_easiest
 
 MODES = ("saturated", "floored", "compressed")
 ALIKE = 1e-6
@@ -158,7 +158,10 @@ def failure_modes(runs: Runs, qrels: pd.DataFrame, k: int = 10, *, ties: str | N
     if chosen.cutoff is None:
         raise RCPError("failure modes need a cutoff: give a whole number as k")
     labels = with_labels(qrels, "qrels")
-    keyed = with_keys(qrels, ["qid", "docno"], "qrels").drop_duplicates(["dataset", "qid", "docno"])
+    keyed = with_keys(qrels, ["qid", "docno"], "qrels")
+    if "excluded" in keyed.columns:
+        keyed["excluded"] = keyed.groupby(["dataset", "qid", "docno"])["excluded"].transform("max")
+    keyed = keyed.drop_duplicates(["dataset", "qid", "docno"])
     pools = read_pools(keyed.assign(gain=labels["label"].clip(lower=0).astype(np.float64)))
     values, silent = np.empty((len(pools.queries), len(frames))), np.ones(len(pools.queries), dtype=bool)
     for column, (name, frame) in enumerate(frames.items()):
@@ -212,7 +215,7 @@ def explain(
     chosen, frames = options(k, ties), read_runs(runs)
     if chosen.cutoff is None or chosen.ties == "mean":
         raise RCPError("explain follows each document's rank: k is a whole number, and ties another rule than 'mean'")
-    pair, key = _two(systems, list(frames)), _key(qid, dataset, gains)
+    pair, key = _two(systems, list(frames)), _key(qid, dataset, gain_table(gains))
     rows, pools = gains.scored, read_pools(gains.scored)
     found = [_rows_of(read_named_run(name, frames[name], pools), pools.queries.index(key)) for name in pair]
     listed = _listed(rows[(rows["dataset"] == key[0]) & (rows["qid"] == key[1])], found)
@@ -258,7 +261,9 @@ def disputed(gains: GainTable, qrels: pd.DataFrame, *, positive: int = 1) -> Dis
     RCPError
         No query in common; labels that are not whole numbers.
     """
-    scored, labels = common_queries(gains, qrels)
+    if isinstance(positive, bool) or not isinstance(positive, Real):
+        raise RCPError(f"positive is a label, a number, not {positive!r}")
+    scored, labels = common_queries(gain_table(gains), qrels)
     keys = ["dataset", "qid", "docno"]
     labels = labels[labels["label"] > UNJUDGED]
     rows = scored[~scored["excluded"]][[*keys, "gain"]].merge(labels, on=keys, how="left")
@@ -279,11 +284,13 @@ def disputed(gains: GainTable, qrels: pd.DataFrame, *, positive: int = 1) -> Dis
     if outside:
         number = counted(outside, "positive is", "positives are")
         warnings.append(f"{number} in no pool, without a gain, and not compared")
-    below = int(np.sum(rows.loc[chosen, "gain"] < easiest_gain(gains)))
+    documents = gains.documents
+    documents = documents[~reach_easiest(documents, gains.criteria)]
+    below = int(pd.MultiIndex.from_frame(rows.loc[chosen, keys]).isin(pd.MultiIndex.from_frame(documents[keys])).sum())
     if below:
         warnings.append(
-            f"of {counted(int(chosen.sum()), 'positive')}, {below} with a gain below that at the easiest criterion's"
-            " difficulty: label errors, judge errors, or relevance that the rubric does not ask about"
+            f"of {counted(int(chosen.sum()), 'positive')}, {below} below the easiest criterion's difficulty: label"
+            " errors, judge errors, or relevance that the rubric does not ask about"
         )
     negatives = others[others["label"] < positive].astype({"label": int})
     return Disputed(
@@ -315,8 +322,8 @@ def _two(systems: Sequence[str] | None, given: list[str]) -> tuple[str, str]:
 
 def _key(qid: str, dataset: str | None, gains: GainTable) -> tuple[str, str]:
     """The query as (dataset, qid)."""
-    held = gains.queries
-    names = sorted(held.loc[held["qid"] == str(qid), "dataset"])
+    held = gains.documents
+    names = sorted(held.loc[held["qid"] == str(qid), "dataset"].unique())
     if dataset is not None:
         names = [name for name in names if name == dataset]
     if not names:

@@ -77,11 +77,10 @@ def alpha(sums: FloatArray) -> FloatArray:
     return found
 
 
-def category_counts(grades: FloatArray, documents: IntArray, scale: FloatArray) -> FloatArray:
-    """How many annotators gave each document each grade of the (ascending) scale: shape (N, V)."""
+def category_counts(grades: FloatArray, documents: IntArray, scale: FloatArray, number: int) -> FloatArray:
+    """How many annotators gave each of a number of documents each grade of the (ascending) scale: shape (N, V)."""
     cell = documents * len(scale) + np.searchsorted(scale, grades)
-    size = (int(documents.max()) + 1) * len(scale)
-    return np.bincount(cell, minlength=size).astype(np.float64).reshape(-1, len(scale))
+    return np.bincount(cell, minlength=number * len(scale)).astype(np.float64).reshape(number, len(scale))
 
 
 def chance_sums(counts: FloatArray, weights: FloatArray) -> FloatArray:

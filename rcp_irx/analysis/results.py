@@ -21,6 +21,7 @@ from rcp_irx.evaluation.inputs import Pools, Run, read_pools, read_run
 from rcp_irx.evaluation.options import options
 from rcp_irx.evaluation.ranking import Ranked, ranked
 from rcp_irx.gains import KEYS, GainTable
+from rcp_irx.judging.log import JudgmentLog
 from rcp_irx.trec import read_run as read_trec_run
 
 Runs: TypeAlias = Mapping[str, "pd.DataFrame | str | os.PathLike[str]"]
@@ -61,6 +62,22 @@ class Results:
         return pd.MultiIndex.from_tuples(list(self.coverage.index), names=["dataset", "qid"])
 
 
+def gain_table(gains: object) -> GainTable:
+    """A gain table that holds a query.
+
+    Raises
+    ------
+    RCPError
+        If it is none, or empty.
+    """
+    if not isinstance(gains, GainTable):
+        hint = "; log.calibrate() makes one" if isinstance(gains, JudgmentLog) else ""
+        raise RCPError(f"gains must be a GainTable, not {type(gains).__name__}{hint}")
+    if not len(gains):
+        raise RCPError(f"{gains!r} has no document")
+    return gains
+
+
 def read_runs(runs: Runs) -> dict[str, pd.DataFrame]:
     """The systems' rankings as frames.
 
@@ -73,6 +90,8 @@ def read_runs(runs: Runs) -> dict[str, pd.DataFrame]:
         raise RCPError("runs is a mapping of a system's name to its ranking: a frame or the path of a TREC run")
     found = {}
     for name, run in runs.items():
+        if str(name) in found:
+            raise RCPError(f"two runs are called {str(name)!r}: names are texts")
         if isinstance(run, (str, os.PathLike)):
             found[str(name)] = read_trec_run(run)
         elif isinstance(run, pd.DataFrame):
@@ -105,7 +124,9 @@ def score_runs(
     RCPWarning
         If queries have gains and no label, or labels and no gain; if a run's documents are of another collection.
     """
-    chosen = options(k, ties)
+    gains, chosen = gain_table(gains), options(k, ties)
+    if chosen.cutoff is None:
+        raise RCPError("systems are compared to a cutoff: k is a whole number of ranks, not None")
     pools = {measure: pools_of for measure, pools_of in _pools(gains, qrels)}
     frames = read_runs(runs)
     index = pd.MultiIndex.from_tuples(pools["RCPnDCG"].queries, names=["dataset", "qid"])
@@ -122,7 +143,7 @@ def score_runs(
     return Results(
         {measure: pd.DataFrame(columns, index=index) for measure, columns in found.items()},
         pd.DataFrame(coverage, index=index),
-        int(k),
+        chosen.cutoff,
     )
 
 

@@ -163,10 +163,10 @@ def detectable_difference(se: ArrayLike, df: int) -> FloatArray:
     se : (P,)
         Standard errors of the mean differences, taken as if they were the true ones.
     df : int
-        Their degrees of freedom. Below 1 there is no test: NaN.
+        Their degrees of freedom. Below 1 there is no test: NaN, as where the standard error is 0.
     """
     values = np.asarray(se, dtype=np.float64)
-    return values * (_noncentrality(df) if df >= 1 else np.nan)
+    return np.where(values > 0, values, np.nan) * (_noncentrality(df) if df >= 1 else np.nan)
 
 
 @lru_cache(maxsize=1024)

@@ -80,6 +80,9 @@ NO_ABILITIES, NO_ANSWERS, NO_SCORES, NO_SCALES = (
 )
 
 
+NOT_PLACED = "no document was placed in a rubric window"
+
+
 def not_made(check: str, why: str) -> Check:
     """A check that lacks what it is made of."""
     return Check(check, float("nan"), f"not made: {why}", "")

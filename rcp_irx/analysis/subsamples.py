@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rcp_irx.errors import counted, examples
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.calibrate import JudgedPool
 from rcp_irx.judging.rubric import Criterion, Rubric
@@ -27,6 +28,17 @@ def listed(given: Iterable[Any] | None) -> list[Any] | None:
 def rubric_of(gains: GainTable) -> Rubric:
     """The rubric that a table was made with."""
     return Rubric(tuple(Criterion(*row) for row in gains.criteria[["id", "name", "question"]].itertuples(index=False)))
+
+
+def unfinished_notes(gains: GainTable, leave_out: Iterable[Any]) -> list[str]:
+    """Which queries a calibration left out because they are not judged to the end, and not as it was told."""
+    told = {key if isinstance(key, str) else tuple(key) for key in leave_out}
+    left = [tuple(key) for key in gains.metadata["left_out"] if len(key) == 2]
+    unfinished = [key for key in left if key not in told and key[1] not in told]
+    if not unfinished:
+        return []
+    number = counted(len(unfinished), "query is", "queries are")
+    return [f"{number} not judged to the end, left out: {examples(unfinished)}"]
 
 
 def reversals(windows: Windows) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from rcp_irx.analysis import signs
 from rcp_irx.analysis.calibration_checks import FloatArray, cross_entropy, information_efficiency
 from rcp_irx.analysis.fitted import Fitted, IntArray, read_fitted
 from rcp_irx.calibration import TwoPLFit, fit_2pl
-from rcp_irx.errors import RCPError, counted, examples
+from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.evaluation.options import whole_cutoff
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.log import JudgmentLog
@@ -55,9 +55,12 @@ class Transfer:
     warnings: list[str]
 
     def __repr__(self) -> str:
+        known = int((self.groups["answers"] > 0).sum())
+        without = len(self.groups) - known
+        against = f"{-self.reduction:+.1%}" if np.isfinite(self.reduction) else "no number"
         head = (
-            f"Transfer to {counted(len(self.groups), 'held-out group')}: cross-entropy {-self.reduction:+.1%} against"
-            f" pass rates; {self.rasch_increase:+.1%} with every discrimination 1"
+            f"Transfer to {counted(known, 'held-out group')}{f' ({without} without answers)' if without else ''}:"
+            f" cross-entropy {against} against pass rates; {self.rasch_increase:+.1%} with every discrimination 1"
         )
         return _screen(head, self.groups, self.warnings)
 
@@ -107,13 +110,17 @@ def transfer(gains_or_log: GainTable | JudgmentLog, *, folds: int | None = None,
         that leave a criterion without an answer.
     """
     fitted = read_fitted(gains_or_log)
+    whole("seed", seed, 0)
     _refuse_without_answers(fitted)
+    rates = fitted.passes.sum(axis=0) / fitted.n.sum()
+    if np.isin(rates, (0.0, 1.0)).all():
+        raise RCPError("every criterion has the same answer everywhere: there is nothing to predict")
     groups, names = _groups(fitted, folds, seed)
-    whole = _fit(fitted, np.arange(len(fitted.query)))
+    of_all = _fit(fitted, np.arange(len(fitted.query)))
     rows, criteria = [], []
     for group, name in enumerate(names):
         held = groups[fitted.query] == group
-        row, learned = _held_out(fitted, held, whole)
+        row, learned = _held_out(fitted, held, of_all)
         rows.append({"group": name, "queries": int((groups == group).sum()), **row})
         criteria += [(name, *values) for values in zip(fitted.criteria, learned.gamma, learned.beta, strict=True)]
     frame = pd.DataFrame(rows)
@@ -178,7 +185,7 @@ def _refuse_without_answers(fitted: Fitted) -> None:
     if not fitted.has_scores:
         raise RCPError(f"the model cannot be fitted again: {signs.NO_SCORES}")
     if not fitted.has_answers:
-        raise RCPError(f"the model cannot be fitted again: {signs.NO_ANSWERS}, or no document was placed")
+        raise RCPError(f"the model cannot be fitted again: {fitted.why_no_answers}")
 
 
 def _groups(fitted: Fitted, folds: int | None, seed: int) -> tuple[IntArray, list[str]]:
@@ -189,8 +196,8 @@ def _groups(fitted: Fitted, folds: int | None, seed: int) -> tuple[IntArray, lis
     codes, names = pd.factorize(fitted.queries["dataset"], sort=True)
     if folds is None and len(names) > 1:
         return codes.astype(np.intp), [str(name) for name in names]
-    parts = min(FOLDS, queries) if folds is None else whole_cutoff(folds)
-    if parts is None or not 2 <= parts <= queries:
+    parts = min(FOLDS, queries) if folds is None else whole("folds", folds, 2)
+    if parts > queries:
         raise RCPError(f"folds must lie between 2 and the number of queries, {queries}; it is {folds}")
     group = np.empty(queries, dtype=np.intp)
     group[np.random.default_rng(seed).permutation(queries)] = np.arange(queries) % parts
@@ -207,7 +214,7 @@ def _fit(
     return fit_2pl(fitted.bt[rows], passes[rows], fitted.n[rows], codes, gamma=gamma, beta=beta)
 
 
-def _held_out(fitted: Fitted, held: np.ndarray, whole: TwoPLFit) -> tuple[dict[str, float], TwoPLFit]:
+def _held_out(fitted: Fitted, held: np.ndarray, of_all: TwoPLFit) -> tuple[dict[str, float], TwoPLFit]:
     """A group's cross-entropies, and the fit to all others."""
     train, test = np.flatnonzero(~held), np.flatnonzero(held)
     learned = _fit(fitted, train)
@@ -216,6 +223,8 @@ def _held_out(fitted: Fitted, held: np.ndarray, whole: TwoPLFit) -> tuple[dict[s
     if not answers:
         return {"answers": 0, **dict.fromkeys(["baseline", "bce", "rasch", "bce_all"], float("nan"))}, learned
     rates = fitted.passes[train].sum(axis=0) / fitted.n[train].sum()
+    with np.errstate(divide="ignore"):  # a rate of 0 or 1 rules the other answer out
+        logits = logit(rates)
 
     def entropy(gamma: FloatArray, beta: FloatArray) -> float:
         fit = _fit(fitted, test, frozen=(gamma, beta))
@@ -223,10 +232,10 @@ def _held_out(fitted: Fitted, held: np.ndarray, whole: TwoPLFit) -> tuple[dict[s
 
     row = {
         "answers": answers,
-        "baseline": cross_entropy(logit(rates), passes, n),
+        "baseline": cross_entropy(logits, passes, n),
         "bce": entropy(learned.gamma, learned.beta),
         "rasch": entropy(np.ones_like(learned.gamma), learned.beta),
-        "bce_all": entropy(whole.gamma, whole.beta),
+        "bce_all": entropy(of_all.gamma, of_all.beta),
     }
     return row, learned
 

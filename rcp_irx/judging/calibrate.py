@@ -16,7 +16,7 @@ from rcp_irx.calibration import TwoPLFit, comparison_components, fit_2pl, fit_br
 from rcp_irx.calibration.influence import tournament_influence
 from rcp_irx.calibration.uncertainty import calibration_errors
 from rcp_irx.documents import Pool
-from rcp_irx.errors import RCPError, examples, warn
+from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.gains import GainTable
 from rcp_irx.judging.rubric import Rubric
 
@@ -135,6 +135,11 @@ def calibrate(
     RCPError
         No judged query; unfinished queries; too many failed windows; documents in no valid tournament window;
         queries without any rubric answer; a rubric that differs from the frozen criteria.
+
+    Warns
+    -----
+    RCPWarning
+        Unfinished queries that are left out; answers that the fit can make little of.
     """
     left = _left_out(judged, leave_out)
     judged = [j for j in judged if j.key not in left]
@@ -142,7 +147,8 @@ def calibrate(
     _refuse_failures(judged, max_failed)
     judged = sorted(judged, key=lambda j: j.key)
     if not judged:
-        raise RCPError("there is no judged query to calibrate")
+        more = f": {counted(len(unfinished), 'query is', 'queries are')} not judged to the end; run the judge again"
+        raise RCPError(f"there is no judged query to calibrate{more if unfinished else ''}")
     scored = [_kept(stage_scores(j, len(rubric)), j, left) for j in judged]
     _refuse_unseen(judged, scored)
     gamma, beta = _frozen(criteria, rubric)
@@ -241,9 +247,12 @@ def _complete(judged: Sequence[JudgedPool], incomplete: str) -> tuple[list[Judge
     unfinished = [j.key for j in judged if not j.finished]
     if unfinished and incomplete == "refuse":
         raise RCPError(
-            f"{len(unfinished)} queries are not judged to the end: {examples(unfinished)}; run the judge again (it asks"
-            " only what is missing), or give incomplete='leave_out'"
+            f"{counted(len(unfinished), 'query is', 'queries are')} not judged to the end: {examples(unfinished)}; run"
+            " the judge again (it asks only what is missing), or give incomplete='leave_out'"
         )
+    if unfinished and len(unfinished) < len(judged):
+        number = counted(len(unfinished), "query is", "queries are")
+        warn(f"{number} not judged to the end, left out: {examples(unfinished)}")
     return [j for j in judged if j.finished], unfinished
 
 

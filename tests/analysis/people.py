@@ -76,12 +76,12 @@ def slow(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame, threshold:
         return np.mean(alike)
 
     found = {
-        ("AUC", "gain"): auc(rows["theta"]),
+        ("AUC", "gain"): auc(rows["gain"]),
         ("AUC", "raw BT"): auc(rows["bt"]),
         ("AUC", "z(BT)"): auc(rows["z"]),
         ("AUC", "qrel positive"): auc(positive),
         ("AUC", "qrel label"): auc(rows["label"]),
-        ("AUC at qrel 0", "gain"): auc(rows["theta"], ~positive),
+        ("AUC at qrel 0", "gain"): auc(rows["gain"], ~positive),
         ("Spearman", "ability"): spearman(rows["theta"], rows["grade"]),
         ("Spearman", "raw BT"): spearman(rows["bt"], rows["grade"]),
         ("Spearman", "z(BT)"): spearman(rows["z"], rows["grade"]),
@@ -97,8 +97,8 @@ def slow(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame, threshold:
     found["AUC", "gain less qrel positive"] = found["AUC", "gain"] - found["AUC", "qrel positive"]
     found["Spearman", "ability less raw BT"] = found["Spearman", "ability"] - found["Spearman", "raw BT"]
 
-    cut = np.sort(rows["theta"])[::-1][positive.sum() - 1]
-    above, at = (rows["theta"] > cut).to_numpy(), (rows["theta"] == cut).to_numpy()
+    cut = np.sort(rows["gain"])[::-1][positive.sum() - 1]
+    above, at = (rows["gain"] > cut).to_numpy(), (rows["gain"] == cut).to_numpy()
     flagged = above + at * (positive.sum() - above.sum()) / at.sum()
     found["true positive rate", "gain"] = flagged[relevant].mean()
     found["false positive rate", "gain"] = flagged[~relevant].mean()
@@ -121,6 +121,9 @@ def slow(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame, threshold:
     bins = np.minimum((single["gain"] * 20).astype(int), 19)
     gaps = [abs(single["gain"][bins == b].mean() - yes[bins == b].mean()) * (bins == b).sum() for b in set(bins)]
     found["ECE", "gain"] = sum(gaps) / len(single)
+    off = (single["gain"] - yes).groupby([bins, *(single[key] for key in KEYS[:2])]).sum()
+    spread = np.sqrt((off**2).groupby(level=0).sum())  # of each bin, over its queries
+    found["ECE", "chance alone"] = np.sqrt(2 / np.pi) * spread.sum() / len(single)
     measure = "agreement with one annotator"
     found[measure, "gain"] = ((single["gain"] >= 0.5) == yes).mean()
     found[measure, "qrel positive"] = ((single["label"] >= 1) == yes).mean()

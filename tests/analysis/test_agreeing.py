@@ -12,6 +12,7 @@ from scipy import stats
 from rcp_irx import GainTable, RCPError, RCPWarning
 from rcp_irx.analysis.agreeing import agreement
 from rcp_irx.analysis.clusters import draws
+from rcp_irx.analysis.gain_shapes import with_gain
 from rcp_irx.calibration import centre, fit_2pl, gain
 from rcp_irx.demo import results as demo
 from tests.analysis.people import KEYS, slow, study, table
@@ -34,10 +35,11 @@ def test_every_measure_is_that_of_a_loop(seed):
     assert set(values(found.measures)) == set(expected)
     for key, value in expected.items():
         assert values(found.measures)[key] == pytest.approx(value, abs=1e-12), key
-    assert (found.measures["low"] <= found.measures["high"]).all()
-    assert any("ECE of gain" in warning for warning in found.warnings) == (
-        found.value("ECE", "gain") < found.measures.set_index("measure").loc["ECE", "low"]
-    )
+    rows = found.measures.set_index(["measure", "of"])
+    assert (rows.drop(("ECE", "chance alone"))["low"] <= rows.drop(("ECE", "chance alone"))["high"]).all()
+    assert rows.loc[("ECE", "chance alone"), ["low", "high"]].isna().all()
+    explained = [warning for warning in found.warnings if "shows no miscalibration" in warning]
+    assert len(explained) == (rows.loc[("ECE", "gain"), "low"] == 0)
 
 
 @pytest.mark.quick
@@ -60,6 +62,11 @@ def test_intervals_are_those_of_drawing_whole_queries():
     for row in found.measures.itertuples():
         resampled = [one[row.measure, row.of] for one in again]
         low, high = np.quantile(resampled, [0.025, 0.975])
+        if row.measure == "ECE":  # reflected, and from 0 where chance explains it
+            if row.of == "gain":
+                assert row.high == pytest.approx(2 * row.value - low, abs=1e-9)
+                assert row.low in (0, pytest.approx(2 * row.value - high, abs=1e-9))
+            continue
         assert (row.low, row.high) == pytest.approx((low, high), abs=1e-9), (row.measure, row.of)
 
 
@@ -119,6 +126,79 @@ def test_order_is_taken_from_abilities_where_gains_saturate():
     assert found.value("concordance", "ability") == 1
     assert "one query: no intervals, which draw queries" in found.warnings
     assert found.measures[["low", "high"]].isna().all(axis=None)
+
+
+@pytest.mark.quick
+@pytest.mark.filterwarnings("ignore:.*have no label")
+@pytest.mark.parametrize("shape", ["min-max", "linear", "unweighted"])
+def test_the_order_of_other_gains_is_their_own(shape):
+    gains, grades, qrels = study(8)
+    other = with_gain(gains, shape)
+    found = agreement(other, grades, qrels, resamples=2)
+    expected = slow(other, grades, qrels, 2.0)
+    for key in [("AUC", "gain"), ("AUC at qrel 0", "gain"), ("true positive rate", "gain"), ("ECE", "gain")]:
+        assert found.value(*key) == pytest.approx(expected[key], abs=1e-12), key
+    assert found.value("Spearman", "ability") == agreement(gains, grades, qrels, resamples=2).value(
+        "Spearman", "ability"
+    )
+    if shape == "min-max":
+        assert found.value("AUC", "gain") != agreement(gains, grades, qrels, resamples=2).value("AUC", "gain")
+
+
+@pytest.mark.quick
+def test_query_means_that_differ_by_rounding_tie():
+    gains, grades, _ = study(9, queries=12)
+    one = grades.drop(index=grades.index[0])  # so that not every mean is 0
+    found = []
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(0, 1e-15, len(gains))
+        documents = gains.documents
+        moved = GainTable(documents.assign(bt=documents["bt"] + noise), gains.queries, gains.criteria)
+        found.append(agreement(moved, one[one["annotator"] == "a"], resamples=1))
+    assert len({round(each.value("Spearman of query means", "raw BT"), 12) for each in found}) == 1
+
+
+@pytest.mark.quick
+def test_a_mean_grade_at_a_threshold_without_end_reaches_it():
+    rows = [("q", f"d{i}", who, grade) for i, given in enumerate([(2, 2, 3), (0, 1, 2), (3, 4, 4)])
+            for who, grade in zip("abc", given, strict=True)]  # fmt: skip
+    grades = pd.DataFrame(rows, columns=["qid", "docno", "annotator", "grade"])
+    gains = table(pd.DataFrame({"qid": "q", "docno": ["d0", "d1", "d2"], "theta": [0.0, 1.0, 2.0]}))
+    for threshold in (7 / 3, 2.333333):
+        assert agreement(gains, grades, threshold=threshold, resamples=1).value("AUC", "gain") == 0.5
+
+
+@pytest.mark.quick
+def test_datasets_of_one_query_make_no_narrow_interval_in_silence():
+    gains, grades, _ = study(10, datasets=("a", "b", "c", "d"), queries=6)
+    lone = (gains.documents["dataset"] == "a") | (gains.documents["qid"] == "q00")
+    documents = gains.documents[lone]
+    queries = gains.queries.merge(documents[["dataset", "qid"]].drop_duplicates())
+    found = agreement(GainTable(documents, queries, gains.criteria), grades, resamples=20)
+    assert "all datasets: 3 of 4 datasets have one query, which is drawn every time: intervals are too narrow" in (
+        found.warnings
+    )
+
+
+def test_intervals_of_the_calibration_error_hold_it():
+    """At a true error of 0 and of about .05, the interval should hold it in about 95 of 100 studies."""
+    held = {0.0: 0, 0.4: 0}
+    for shift in held:
+        for seed in range(40):
+            random = np.random.default_rng(seed)
+            theta = random.normal(0, 3, (40, 12))
+            rows = pd.DataFrame({"qid": np.repeat([f"q{i:02}" for i in range(40)], 12), "theta": theta.ravel()})
+            rows["docno"] = [f"d{i}" for i in range(len(rows))]
+            gains = table(rows)
+            gain = gains.documents.sort_values(["qid", "docno"])["gain"].to_numpy()
+            chance = 1 / (1 + np.exp(-(np.log(gain / (1 - gain)) + shift)))
+            graded = gains.documents.sort_values(["qid", "docno"])[["qid", "docno"]]
+            graded = graded.assign(grade=2.0 * (random.random(len(gain)) < chance))
+            row = agreement(gains, graded, resamples=100).measures.set_index(["measure", "of"]).loc[("ECE", "gain")]
+            code = np.minimum((gain * 20).astype(int), 19)
+            true = np.abs(np.bincount(code, gain - chance)).sum() / len(gain)
+            held[shift] += bool(row["low"] <= true <= row["high"])
+    assert min(held.values()) >= 33, held
 
 
 @pytest.mark.quick
@@ -248,8 +328,8 @@ def test_what_cannot_be_measured_is_refused():
         ({"threshold": 0}, "every document has a mean grade of 0 or more"),
         ({"qrels": qrels.assign(label=0.5)}, "labels must be whole numbers"),
         ({"qrels": qrels.assign(qid="other" + qrels["qid"])}, "grades and qrels share no query with gains"),
-        ({"bins": 0}, "bins must be 1 or more, not 0"),
-        ({"resamples": 0}, "resamples must be 1 or more, not 0"),
+        ({"bins": 0}, "bins is a whole number from 1 up, not 0"),
+        ({"resamples": 0}, "resamples is a whole number from 1 up, not 0"),
     ]
     for change, message in wrong:
         with warnings.catch_warnings():

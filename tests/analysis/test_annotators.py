@@ -12,6 +12,7 @@ from scipy import stats
 from rcp_irx import RCPError, RCPWarning
 from rcp_irx.analysis import raters
 from rcp_irx.analysis.annotators import reliability
+from tests.conftest import data_folder
 
 pytestmark = pytest.mark.quick
 
@@ -172,7 +173,7 @@ def test_warnings_say_what_was_found():
     assert whole.warnings == []
     random = np.random.default_rng(1)
     rare = annotated(13, 30, 8, 3).assign(grade=lambda frame: (random.random(len(frame)) < 0.03) * 2.0)
-    assert "one answer is rare, and kappa is low for that alone" in " ".join(reliability(rare, resamples=20).warnings)
+    assert "which lowers kappa whatever the annotators do" in " ".join(reliability(rare, resamples=20).warnings)
     below = reliability(annotated(12, 30, 8, 3, noise=0.2), threshold=100, resamples=20)
     assert "every grade is below the threshold 100: nothing is said of yes and no" in below.warnings
     assert not below.measures["of"].str.contains(">=").any()
@@ -197,8 +198,11 @@ def test_what_has_no_reliability_is_refused():
             "a grade must be a finite number; query, document, grade: ('q0', 'd0', '2,5')",
         ),
         (grades.drop(columns="grade"), {}, "has no column 'grade'"),
-        (grades, {"splits": 0}, "splits must be 1 or more, not 0"),
-        (grades, {"resamples": 0}, "resamples must be 1 or more, not 0"),
+        (grades, {"splits": 2.5}, "splits is a whole number from 1 up, not 2.5"),
+        (grades, {"threshold": np.nan}, "threshold is a grade, a finite number"),
+        (grades, {"scale": [0, 1, np.nan]}, "scale holds grades, finite numbers"),
+        (grades, {"splits": 0}, "splits is a whole number from 1 up, not 0"),
+        (grades, {"resamples": 0}, "resamples is a whole number from 1 up, not 0"),
     ]
     for frame, options, message in wrong:
         with warnings.catch_warnings():
@@ -206,3 +210,53 @@ def test_what_has_no_reliability_is_refused():
             with pytest.raises(RCPError) as caught:
                 reliability(frame, **options)
         assert message in str(caught.value)
+
+
+def test_a_mean_of_ones_own_grades_makes_no_new_grade():
+    grades = annotated(16, 20, 8, 3)
+    grades["grade"] = (grades["grade"] - grades["grade"].mean() + 2).round().clip(0, 4)
+    again = grades.iloc[:2].assign(grade=(grades["grade"].iloc[:2] + 1).where(grades["grade"].iloc[:2] < 4, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RCPWarning)
+        found = reliability(pd.concat([grades, again]), scale=[0, 1, 2, 3, 4], resamples=5)
+        plain = reliability(pd.concat([grades, again]), resamples=5)
+    assert any("2 means of an annotator's grades are no grade of the scale" in note for note in found.warnings)
+    rest = grades.iloc[2:]
+    pd.testing.assert_frame_equal(found.measures, plain.measures)
+    for of in ("exact grade", "grade, quadratic weights"):  # as if these two had not been given
+        name = "Gwet's AC2" if "weights" in of else "Gwet's AC1"
+        expected = reliability(rest, scale=[0, 1, 2, 3, 4], resamples=5).value(name, of)
+        assert found.value(name, of) == pytest.approx(expected, abs=1e-12)
+
+
+def test_kappa_is_called_low_for_a_rare_answer_only_where_one_is_rare():
+    random = np.random.default_rng(2)
+    coins = annotated(17, 30, 10, 4).assign(grade=lambda frame: 4.0 * (random.random(len(frame)) < 0.5))
+    assert "is rare" not in " ".join(reliability(coins, resamples=5).warnings)
+
+
+def test_dl19_reliability_is_that_of_independent_packages():
+    """NIST's grades and two language models' as three annotators."""
+    krippendorff = pytest.importorskip("krippendorff", reason="krippendorff is not installed")
+    raters = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed")
+    folder = data_folder("dl19")
+    columns = ["qid", "q0", "docno", "grade"]
+    parts = {}
+    for name, file in [("nist", "qrels.dl19-passage.txt"), ("v3", "dl19.zeroshot_bing_DSV3.txt"),
+                       ("llama", "dl19.zeroshot_bing_Llama-3-8B-Instruct.txt")]:  # fmt: skip
+        rows = pd.read_csv(folder / file, sep=r"\s+", names=columns, dtype={"qid": str, "docno": str})
+        parts[name] = rows.assign(annotator=name)[["qid", "docno", "annotator", "grade"]]
+    grades = pd.concat(parts.values())
+    whole = grades.pivot(index=["qid", "docno"], columns="annotator", values="grade").dropna().astype(int)
+    grades = whole.stack().rename("grade").reset_index()
+    found = reliability(grades, resamples=2)
+    table = whole.to_numpy()
+    expected = krippendorff.alpha(table.T.astype(float), level_of_measurement="interval")
+    assert found.value("Krippendorff's alpha", "one grade") == pytest.approx(expected, abs=1e-9)
+    fleiss = raters.fleiss_kappa(raters.aggregate_raters(table)[0])
+    assert found.value("Fleiss' kappa", "exact grade") == pytest.approx(fleiss, abs=1e-9)
+    means, k = table.mean(axis=1), table.shape[1]
+    between = k * means.var(ddof=1)
+    within = ((table - means[:, None]) ** 2).sum() / (len(table) * (k - 1))
+    icc = (between - within) / (between + (k - 1) * within)
+    assert found.value("ICC(1,1)", "one grade") == pytest.approx(icc, abs=1e-9)

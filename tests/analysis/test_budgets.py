@@ -144,11 +144,14 @@ def test_what_a_parts_calibration_doubts_is_told_once():
 def test_bad_input_is_refused(simulated):
     log, abilities = simulated
     runs = rankings(abilities)
-    for shares in (0, 1.5, [], [0.5, -1], float("nan")):
+    for shares in (0, 1.5, [], [0.5, -1], float("nan"), "half", None):
         with pytest.raises(RCPError, match="shares are above 0"):
             replay_budget(log, shares, runs)
-    with pytest.raises(RCPError, match="samples is a whole number"):
-        replay_budget(log, 0.5, runs, samples=0)
+    with pytest.raises(RCPError, match="differ in their first three digits"):
+        replay_budget(log, (0.3331, 0.3332), runs)
+    for samples in (0, 1.5, "2"):
+        with pytest.raises(RCPError, match="samples is a whole number"):
+            replay_budget(log, 0.5, runs, samples=samples)
     with pytest.raises(RCPError, match="must be a JudgmentLog"):
         replay_budget(log.calibrate(), 0.5, runs)
     with pytest.raises(RCPError, match="mapping of a system's name"):

@@ -149,12 +149,15 @@ def test_zero_one_and_bounds_have_their_bins():
 def test_what_chance_leaves_of_the_calibration_error():
     p, _, _, n = drawn(size=2000)
     random = np.random.default_rng(1)
-    # Independent cells: those of one answer each, whose outcomes follow the probabilities.
-    left = [assess(p, random.random(len(p)) < p).ece for _ in range(200)]
-    assert np.mean(left) == pytest.approx(assess(p, np.round(p)).chance_ece, rel=0.1)
-    # A cell's repeated answers may be one and the same: then chance leaves as much as this.
-    together = [assess(p, random.random(len(p)) < p, n).ece for _ in range(200)]
-    assert np.mean(together) == pytest.approx(assess(p, np.round(p), n).chance_ece, rel=0.1)
+    placed = np.maximum(n, 1)
+    of_one_answer = [assess(p, random.random(len(p)) < p) for _ in range(100)]
+    independent = [assess(p, random.binomial(placed.astype(int), p) / placed, placed) for _ in range(100)]
+    repeated = [assess(p, random.random(len(p)) < p, placed) for _ in range(100)]  # each answer as the first
+    for drawings in (of_one_answer, independent, repeated):
+        assert np.mean([one.ece for one in drawings]) == pytest.approx(
+            np.mean([one.chance_ece for one in drawings]), rel=0.1
+        )
+    assert np.mean([one.ece for one in repeated]) > 1.5 * np.mean([one.ece for one in independent])
 
 
 @quick

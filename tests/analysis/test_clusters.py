@@ -66,5 +66,5 @@ def test_resamples_without_a_value_are_counted():
 def test_sums_per_query_and_bad_arguments():
     sums = np.array([[1.0, 2.0, 4.0], [1.0, 1.0, 1.0]])
     assert totals(sums, np.array([0, 2, 0]), 4).tolist() == [[5, 0, 2, 0], [2, 0, 1, 0]]
-    with pytest.raises(RCPError, match="resamples must be 1 or more, not 0"):
+    with pytest.raises(RCPError, match="resamples is a whole number from 1 up, not 0"):
         bootstrap(lambda weights: {}, np.zeros(3, int), 3, 0)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rcp_irx import GainTable, RCPError
-from rcp_irx.analysis import compare
+from rcp_irx.analysis import compare, disputed, explain, with_gain
 from rcp_irx.analysis.significance import holm, resampled_means
 from rcp_irx.calibration import gain
 from rcp_irx.demo import results as demo
@@ -108,7 +108,9 @@ def test_identical_systems_have_p_one() -> None:
     run = toy.runs(gains)["s2"]
     found = compare({"a": run, "b": run.sample(frac=1, random_state=1)}, gains)
     assert (found.pairs["p"] == 1).all()
-    assert (found.pairs[["difference", "low", "high", "wins", "losses", "detectable"]] == 0).all(axis=None)
+    assert (found.pairs[["difference", "low", "high", "wins", "losses"]] == 0).all(axis=None)
+    assert found.pairs["detectable"].isna().all()  # two that score alike tell nothing of what could be detected
+    assert found.resolution["detectable"].isna().all()
     assert (found.systems["rank"] == 1).all()
 
 
@@ -184,7 +186,7 @@ def test_clusters_are_the_unit() -> None:
     for given in (of_qid, of_qid.to_dict(), {("", qid): group for qid, group in of_qid.items()}):
         assert compare(more, fourfold, cluster=given).pairs.equals(compare(more, fourfold, cluster="question").pairs)
     few = compare(more, fourfold, cluster={qid: group[:1] for qid, group in of_qid.items()})
-    assert any("1 cluster, fewer than 20" in line for line in few.warnings)
+    assert any("1 cluster: no test, and no interval" in line for line in few.warnings)
     assert few.pairs[["p", "low", "high", "detectable"]].isna().all(axis=None)
 
 
@@ -224,6 +226,10 @@ def test_each_family_is_left_out_in_turn() -> None:
         ("gpt-oss-120b", "G", False),
         ("openai:Qwen3.5", "AI", False),
         ("llama", "Qwen", False),
+        ("gpt-4", "4", False),
+        ("judge/1 (window=listwise)", "listwise", False),
+        ("Qwen3Reranker", "QWEN-3", True),
+        ("bge-reranker", "jina-reranker", False),
     ],
 )
 def test_a_run_of_the_judges_family(judge: str, family: str, warned: bool) -> None:
@@ -232,8 +238,11 @@ def test_a_run_of_the_judges_family(judge: str, family: str, warned: bool) -> No
     lines = compare(runs, gains, families={"s0": family, "s1": "other"}).warnings
     assert any(f"s0 and the judge ({judge}) are of one family" in line for line in lines) == warned
     assert not any("one family" in line for line in compare(runs, gains).warnings)
-    told = compare(runs, gains, families={"s0": "X", "s1": "other", judge: "X"}).warnings
-    assert any("are of one family (X)" in line for line in told)
+    for name in (judge, judge.split()[0]):  # what is told counts, and nothing else
+        told = compare(runs, gains, families={"s0": "X", "s1": family, name: "X"}).warnings
+        assert [line.split(" and ")[0] for line in told if "are of one family" in line] == ["s0"]
+    unused = compare(runs, gains, families={"s0": "X", "s1": "Y", "s9": "Z"}).warnings
+    assert any("families names 's9', no system here" in line for line in unused)
 
 
 def test_a_run_in_the_gains_order_is_the_judges_own() -> None:
@@ -249,6 +258,31 @@ def test_a_run_in_the_gains_order_is_the_judges_own() -> None:
     first = almost[almost["qid"] == "q00"].sort_values("score").index[-2:]
     almost.loc[first, "score"] = almost.loc[first[::-1], "score"].to_numpy()
     assert not any("by construction" in line for line in compare({"almost": almost}, gains, k=3).warnings)
+
+
+def test_no_run_is_the_judges_own_where_all_gains_are_alike() -> None:
+    gains = toy.with_columns(toy.suite(), gain=0.5)
+    assert not any("by construction" in line for line in compare(toy.runs(gains), gains).warnings)
+    gains = toy.suite()
+    judges = gains.documents.assign(score=gains.documents["theta"])
+    lacking = judges[judges["qid"] != "q03"]
+    assert any("lacking scores RCPnDCG@10 1.0 on" in line for line in compare({"lacking": lacking}, gains).warnings)
+
+
+def test_datasets_of_one_query_make_no_narrow_interval_in_silence() -> None:
+    gains = toy.suite(queries=4, datasets=("a", "b", "c"))
+    documents = gains.documents[(gains.documents["dataset"] == "a") | (gains.documents["qid"] == "q00")]
+    queries = gains.queries.merge(documents[["dataset", "qid"]].drop_duplicates())
+    lone = GainTable(documents, queries, gains.criteria)
+    warned = compare(toy.runs(lone), lone).warnings
+    assert "b: 1 query: no test, and no interval" in warned
+    assert any("2 datasets are of one query or cluster, which is drawn every time" in line for line in warned)
+
+
+def test_gains_without_criteria_say_what_is_not_known() -> None:
+    gains = toy.suite()
+    bare = GainTable(gains.documents.drop(columns=gains.criteria["id"]), gains.queries, gains.criteria.iloc[:0])
+    assert any("without criteria" in line for line in compare(toy.runs(gains), bare).warnings)
 
 
 def test_coverage_low_unequal_and_absent() -> None:
@@ -272,7 +306,7 @@ def test_coverage_low_unequal_and_absent() -> None:
     assert len(low) == 1
     assert "under 0.95 for b 0.945" in low[0]
     found = compare({"a": full, "fewer": full[full["qid"] != "q03"]}, gains)
-    assert any("ranks nothing score 0: fewer (1 query)" in line for line in found.warnings)
+    assert any("ranks nothing, or only excluded documents, score 0: fewer (1 query)" in line for line in found.warnings)
     assert not any("ranks nothing" in line for line in compare({"a": full}, gains).warnings)
 
 
@@ -281,10 +315,11 @@ def test_queries_that_nothing_answers() -> None:
     least = float(gain(-2.0, toy.GAMMA, toy.BETA))
     rows = gains.documents
     low = rows["qid"].isin(["q03", "q07"])
-    rows.loc[low, "gain"] = np.minimum(rows.loc[low, "gain"], least - 1e-6)
+    rows.loc[low, "theta"] = np.minimum(rows.loc[low, "theta"], -2.0 - 1e-6)
     at = rows["qid"] == "q05"
-    rows.loc[at, "gain"] = np.minimum(rows.loc[at, "gain"], least)  # its best is not below
-    rows.loc[rows[at].index[0], "gain"] = least
+    rows.loc[at, "theta"] = np.minimum(rows.loc[at, "theta"], -2.0)  # its best is not below
+    rows.loc[rows[at].index[0], "theta"] = -2.0
+    rows["gain"] = gain(rows["theta"], toy.GAMMA, toy.BETA)
     gains = GainTable(rows, gains.queries, gains.criteria)
     runs = toy.runs(gains)
     found = compare(runs, gains)
@@ -298,6 +333,10 @@ def test_queries_that_nothing_answers() -> None:
     assert "2 queries of 20" in line
     best = one(found.systems, measure="RCPnDCG", rank=1)
     assert f"{best['system']} {best['mean']:.3f} ({best['mean_answered']:.3f})" in line
+    for shape in ("unweighted", "criterion", "linear", "min-max"):  # by ability, whatever the gain
+        assert compare(runs, with_gain(gains, shape)).unanswered["qid"].tolist() == ["q03", "q07"]
+    without = GainTable(rows.assign(theta=np.nan), gains.queries, gains.criteria)
+    assert compare(runs, without).unanswered["qid"].tolist() == ["q03", "q07"]
     only = gains.exclude(rows.loc[rows["qid"].eq("q01") & (rows["gain"] > least), ["qid", "docno"]])
     assert compare(runs, only).unanswered["qid"].tolist() == ["q01", "q03", "q07"]
 
@@ -371,6 +410,29 @@ def test_what_is_refused() -> None:
         compare(runs, toy.with_columns(gains, gain_se=0.1), label_noise=True, ties="mean")
     with pytest.raises(RCPError, match="mapping of a system's name"):
         compare({}, gains)
+    with pytest.raises(RCPError, match="two runs are called '1'"):
+        compare({1: runs["s0"], "1": runs["s1"]}, gains)
+    with pytest.raises(RCPError, match="k is a whole number of ranks, not None"):
+        compare(runs, gains, k=None)
+    for table in ("gains", gains.documents, None):
+        for call in (compare, lambda *of: explain("q00", *of)):
+            with pytest.raises(RCPError, match="gains must be a GainTable, not"):
+                call(runs, table)
+        with pytest.raises(RCPError, match="gains must be a GainTable, not"):
+            disputed(table, toy.labels(gains))
+    with pytest.raises(RCPError, match="has no document"):
+        compare(runs, GainTable(gains.documents.iloc[:0], gains.queries.iloc[:0], gains.criteria))
+    for wrong in (["q00"], 3):
+        with pytest.raises(RCPError, match=r"cluster is a column of gains\.queries, or maps"):
+            compare(runs, gains, cluster=wrong)
+    with pytest.raises(RCPError, match="cluster names groups by texts or numbers, not"):
+        compare(runs, gains, cluster={"q00": [1], "q01": [1], "q02": [2]})
+    for families in ("a", ["a", "b"]):
+        with pytest.raises(RCPError, match="families maps a system to its family"):
+            compare(runs, gains, families=families)
+    for seed in (-1, None, 0.5):
+        with pytest.raises(RCPError, match="seed is a whole number from 0 up"):
+            compare(runs, gains, seed=seed)
 
 
 def test_the_demo_fits_a_screen() -> None:

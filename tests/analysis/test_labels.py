@@ -258,3 +258,44 @@ def test_two_language_models_on_trec_dl_2019():
     assert found.warnings == [
         "90.2% of the first documents of 'D_BERT_KD_TASB' have a gain of both judges at most; one without counts 0"
     ]
+
+
+@pytest.mark.quick
+def test_ties_at_the_cut_agree_as_often_as_chance_has_it(simulated):
+    (a, b), abilities = simulated
+    rounded = [GainTable(t.documents.assign(theta=t.documents["theta"].round()), t.queries, t.criteria, {"judge": name})
+               for name, t in zip("xy", (a, b), strict=True)]  # fmt: skip
+    found = compare_labels(*rounded, rankings(abilities), k=5).documents.loc[0, "top"]
+    both = rounded[0].documents.merge(rounded[1].documents, on=["dataset", "qid", "docno"])
+    random = np.random.default_rng(1)
+    drawn = []
+    for _ in range(400):
+        tops = []
+        for side in "xy":
+            rows = both.assign(turn=random.random(len(both))).sort_values([f"theta_{side}", "turn"], ascending=False)
+            tops.append(set(rows.groupby("qid").head(5)[["qid", "docno"]].itertuples(index=False, name=None)))
+        drawn.append(len(tops[0] & tops[1]) / len(tops[0]))
+    assert found == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / 20)
+    blind = [GainTable(t.documents.assign(theta=0.0), t.queries, t.criteria, {"judge": name})
+             for name, t in zip("xy", (a, b), strict=True)]  # fmt: skip
+    assert compare_labels(*blind, rankings(abilities), k=6).documents.loc[0, "top"] == pytest.approx(6 / 24)
+
+
+@pytest.mark.quick
+def test_what_one_table_excludes_leaves_both_and_is_told(simulated):
+    (a, b), abilities = simulated
+    runs = rankings(abilities)
+    best = b.documents.sort_values("gain", ascending=False).groupby("qid").head(3)[["qid", "docno"]]
+    found, expected = compare_labels(a, b.exclude(best), runs), compare_labels(a.exclude(best), b.exclude(best), runs)
+    pd.testing.assert_frame_equal(found.leaderboard, expected.leaderboard)
+    pd.testing.assert_frame_equal(found.pairs, expected.pairs)
+    assert any("30 documents are excluded from the other table, and now from a too" in text for text in found.warnings)
+    whole = b.documents.loc[b.documents["qid"] == "q1", ["qid", "docno"]]
+    less = compare_labels(a, b.exclude(whole), runs)
+    assert less.documents.loc[0, "queries"] == 9
+    assert any("1 query has no document left, all are excluded" in text for text in less.warnings)
+    with pytest.raises(RCPError, match="every document that both tables hold is excluded"):
+        compare_labels(a, b.exclude(b.documents[["qid", "docno"]]), runs)
+    for wrong in (-1, 2.5, "3"):
+        with pytest.raises(RCPError, match="disagreements is a whole number from 0 up"):
+            compare_labels(a, b, runs, disagreements=wrong)

@@ -17,6 +17,7 @@ from rcp_irx import (
     LexicalJudge,
     Query,
     RCPError,
+    RCPWarning,
     Rubric,
     SimulatedJudge,
 )
@@ -247,6 +248,9 @@ def test_lengths_come_from_the_log_from_texts_or_from_numbers():
     assert kept["value"].notna().all()
     pd.testing.assert_frame_equal(kept, given)
     pd.testing.assert_frame_equal(kept, counted)
+    for length in (7, 100, 300):  # nothing to compare, whatever the rounding of its logarithm
+        alike = numbers.assign(length=length)
+        assert judge_noise(log, alike, splits=1).summary.loc[rows, ["value", "se"]].isna().all(axis=None)
 
 
 @pytest.mark.quick
@@ -329,7 +333,12 @@ def test_queries_that_are_not_judged_to_the_end_are_left_out():
 
     with pytest.raises(KeyboardInterrupt):
         judged(pools[2:], Stops(abilities, GAMMA, BETA), HALF, log)
-    assert judge_noise(log, splits=1).summary["queries"].max() == 2
+    with pytest.warns(RCPWarning, match="1 query is not judged to the end, left out"):
+        found = judge_noise(log, splits=1)
+    assert found.summary["queries"].max() == 2
+    assert "1 query is not judged to the end, left out: ('', 'q2')" in found.warnings
+    with pytest.raises(RCPError, match="no judged query to calibrate: 1 query is not judged to the end; run the judge"):
+        judge_noise(log, splits=1, leave_out=["q0", "q1"])
 
 
 @pytest.mark.quick
@@ -342,3 +351,12 @@ def test_the_same_log_gives_the_same_numbers(plain):
     other = judge_noise(log, frame, splits=1, seed=7).summary
     assert other.loc["ability reliability", "value"] != first.summary.loc["ability reliability", "value"]
     assert other.loc["position effect", "value"] == first.summary.loc["position effect", "value"]
+
+
+@pytest.mark.quick
+def test_noise_that_the_scale_cuts_is_warned_of():
+    """At an SD of 2 few scores lie at the ends, and the noise comes out too small already."""
+    pools, abilities = world(3, queries=10)
+    found = judge_noise(judged(pools, SimulatedJudge(abilities, GAMMA, BETA, noise=2.0)), splits=1)
+    assert found.summary.loc["score noise", "value"] < 2
+    assert any("of the tournament's scores lie at -5 or 5" in text for text in found.warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -132,8 +133,8 @@ def test_importing_the_plots_loads_no_matplotlib() -> None:
         (lambda: plots.criterion_curves(None), "gains must be a GainTable, not NoneType"),
         (lambda: plots.raw_and_calibrated(GAINS.documents), "gains must be a GainTable, not DataFrame"),
         (lambda: plots.raw_and_calibrated(toy.with_columns(GAINS, theta=np.nan)), "abilities .* were not released"),
-        (lambda: plots.calibration(GAINS, GRADES, bins=0), "bins must be a whole number >= 1, not 0"),
-        (lambda: plots.calibration(GAINS, GRADES, bins=2.5), "bins must be a whole number"),
+        (lambda: plots.calibration(GAINS, GRADES, bins=0), "bins is a whole number from 1 up, not 0"),
+        (lambda: plots.calibration(GAINS, GRADES, bins=2.5), "bins is a whole number"),
         (lambda: plots.calibration(GAINS, GRADES, threshold=4), "no grade reaches the threshold 4"),
         (lambda: plots.gain_by_grade(GAINS, GRADES.drop(columns="grade")), "no column 'grade'"),
         (lambda: plots.leaderboard(COMPARED.systems), "what compare returned, not DataFrame"),
@@ -254,7 +255,8 @@ def test_calibration_points_are_shares_of_grades() -> None:
             ends = [[gain, interval.low], [gain, interval.high]]
             assert np.isclose(segments(ax), ends).all(axis=(1, 2)).any()
     ece = np.sum(found["grades"] * (found["gain"] - found["share"]).abs()) / len(rows)
-    assert ax.get_title() == f"ECE {ece:.3f}: {len(rows):,} grades in 10 bins"
+    title = rf"ECE {ece:.3f} \(chance alone: 0\.0\d\d\): {len(rows):,} grades in 10 bins"
+    assert re.fullmatch(title, ax.get_title())
     assert ax.get_ylabel() == "Share of grades at or above 1"
     assert ax.lines[0].get_xydata().tolist() == [[0, 0], [1, 1]]
 

@@ -82,7 +82,8 @@ def test_bins_of_the_gain_are_those_of_a_loop() -> None:
     gains = toy.suite(queries=12, datasets=("a", "b"))
     rows = graded_gains(gains, graded(gains))
     assert len(rows) == 3 * len(gains)
-    found, ece = calibration_bins(rows, 1, bins=10)
+    found, ece, chance = calibration_bins(rows, 1, bins=10)
+    assert 0 < chance < 0.1
     expected = []
     for low in range(10):
         inside = rows[(rows["gain"] * 10 >= low) & (rows["gain"] * 10 < low + 1)]
@@ -100,7 +101,7 @@ def test_empty_bins_are_left_out() -> None:
     rows = pd.DataFrame(
         {"dataset": "", "qid": ["1", "2", "2"], "docno": "d", "grade": [0, 2, 2], "gain": [0.1, 1.0, 0.9]}
     )
-    found, ece = calibration_bins(rows, 2, bins=5)
+    found, ece, _ = calibration_bins(rows, 2, bins=5)
     assert found[["gain", "grades", "share"]].to_numpy().tolist() == [[0.1, 1, 0.0], [0.95, 2, 1.0]]
     assert ece == pytest.approx((0.1 + 0.1) / 3)
 
@@ -148,9 +149,9 @@ def test_grades_of_a_named_dataset_need_no_column() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"grade": "good"}, "finite numbers from 0 up; query, document, grade: .'q00', 'd00', 'good'."),
-        ({"grade": -1}, "finite numbers from 0 up"),
-        ({"grade": np.inf}, "finite numbers from 0 up"),
+        ({"grade": "good"}, "must be a finite number; query, document, grade: .'q00', 'd00', 'good'."),
+        ({"grade": -1}, "grades start at 0"),
+        ({"grade": np.inf}, "must be a finite number"),
         ({"grade": None}, "holds no grade"),
         ({"docno": None}, "has no id"),
         ({"annotator": None}, "'annotator' of the frame of grades has no id"),

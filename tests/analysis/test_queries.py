@@ -214,7 +214,7 @@ def test_disputed_documents_are_the_extremes() -> None:
     assert found.warnings[0] == "1 positive is in no pool, without a gain, and not compared"
     assert below > 0
     positives = (labelled & (rows["label"] >= 1)).sum()
-    assert found.warnings[1].startswith(f"of {positives} positives, {below} with a gain below that at the easiest")
+    assert found.warnings[1].startswith(f"of {positives} positives, {below} below the easiest")
     strict = disputed(gains, some, positive=2)
     assert set(strict.positives["label"]) == {2}
     assert set(strict.negatives["label"]) == {0, 1}

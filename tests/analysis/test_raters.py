@@ -72,7 +72,7 @@ def test_fleiss():
 def test_gaps_in_the_table():
     grades, documents = long(GAPS)
     scale = np.arange(1.0, 6.0)
-    counts = raters.category_counts(grades, documents, scale)
+    counts = raters.category_counts(grades, documents, scale, documents.max() + 1)
     exact = chance_of(counts, np.eye(5))
     assert exact.observed == pytest.approx(0.818182, abs=5e-7)
     assert exact.ac == pytest.approx(0.77544, abs=5e-6)
@@ -194,6 +194,6 @@ def test_statsmodels_agrees_where_nothing_is_missing(seed):
     inter_rater = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed")
     table = random_table(seed, gaps=0.0)
     grades, documents = long(table.tolist())
-    counts = raters.category_counts(grades, documents, np.unique(grades))
+    counts = raters.category_counts(grades, documents, np.unique(grades), documents.max() + 1)
     found = chance_of(counts, np.eye(counts.shape[1])).kappa
     assert found == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)

@@ -252,7 +252,7 @@ def test_the_demo():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda gains: transfer(gains, folds=1), "folds must lie between 2 and the number of queries, 6; it is 1"),
+        (lambda gains: transfer(gains, folds=1), "folds is a whole number from 2 up, not 1"),
         (lambda gains: transfer(gains, folds=7), "folds must lie between"),
         (lambda gains: transfer(table(suite(1, 20))), "there is one"),
         (lambda gains: transfer("gains"), "give a GainTable or a JudgmentLog"),

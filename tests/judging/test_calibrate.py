@@ -226,7 +226,7 @@ def test_unfinished_queries_are_refused_or_left_out():
     log = judge_all([pool("done", 12)], ByText())
     with pytest.raises(KeyboardInterrupt):
         judge_all([pool("late", 12)], ByText(stop), log)
-    with pytest.raises(RCPError, match=r"1 queries are not judged to the end: \('', 'late'\); run the judge again"):
+    with pytest.raises(RCPError, match=r"1 query is not judged to the end: \('', 'late'\); run the judge again"):
         log.calibrate()
     gains = log.calibrate(incomplete="leave_out")
     assert gains.queries["qid"].tolist() == ["done"]
