@@ -72,12 +72,18 @@ def gain_order(documents: pd.DataFrame, criteria: pd.DataFrame) -> np.ndarray:
     Abilities, where the gains are those of Eq. 4, which rise with the ability but may round to one value; else, as with
     the gains of Section E.5, the gains themselves.
     """
-    gains = documents["gain"].to_numpy(dtype=np.float64)
+    known = has_abilities(documents, criteria) and not is_shaped(documents, criteria)
+    found: np.ndarray = documents["theta" if known else "gain"].to_numpy(dtype=np.float64)
+    return found
+
+
+def is_shaped(documents: pd.DataFrame, criteria: pd.DataFrame) -> bool:
+    """Whether gains are others than Eq. 4's of their abilities, beyond rounding; False where it cannot be told."""
     if not has_abilities(documents, criteria) or not len(documents):
-        return gains
-    theta = documents["theta"].to_numpy(dtype=np.float64)
-    expected = gain(theta, *(criteria[name].to_numpy(dtype=np.float64) for name in ("gamma", "beta")))
-    return theta if np.abs(gains - expected).max() <= ROUNDED_GAIN else gains
+        return False
+    parameters = (criteria[name].to_numpy(dtype=np.float64) for name in ("gamma", "beta"))
+    expected = gain(documents["theta"].to_numpy(dtype=np.float64), *parameters)
+    return bool(np.abs(documents["gain"].to_numpy(dtype=np.float64) - expected).max() > ROUNDED_GAIN)
 
 
 def reach_easiest(documents: pd.DataFrame, criteria: pd.DataFrame) -> np.ndarray:

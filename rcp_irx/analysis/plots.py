@@ -43,10 +43,13 @@ from rcp_irx.analysis.results import QREL, Runs, gain_table
 from rcp_irx.calibration import gain, pass_probabilities
 from rcp_irx.errors import RCPError, counted, examples, warn, whole
 from rcp_irx.gains import GainTable
+from rcp_irx.tables import is_shaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LETTER = 0.085
+"""About the width of a letter of a tick's label (inches)."""
 MOVES = {
     "rises": {"color": BLUE, "linestyle": "-", "marker": "o"},
     "falls": {"color": VERMILLION, "linestyle": "--", "marker": "s"},
@@ -57,9 +60,10 @@ MOVES = {
 def criterion_curves(gains: GainTable, *, ax: Axes | None = None) -> Axes:
     """Each criterion's pass probability and the gain, over the ability (Figure 3).
 
-    The legend gives discrimination, difficulty and the share of answers that pass. Shading splits at the difficulties
-    of the easiest and the second hardest criterion (C1 and C4 of the paper); above stand the shares of pool documents.
-    What was not released (answers, abilities) is not told.
+    The legend gives discrimination, difficulty and the share of answers that pass. The gain is that of Eq. 4, also
+    where the table holds another (`with_gain`); the legend says so. Shading splits at the difficulties of the easiest
+    and the second hardest criterion (C1 and C4 of the paper); above stand the shares of pool documents. What was not
+    released (answers, abilities) is not told.
 
     Raises
     ------
@@ -82,7 +86,9 @@ def criterion_curves(gains: GainTable, *, ax: Axes | None = None) -> Axes:
         rate = "" if np.isnan(rates[c]) else f", {rates[c]:.1%} passed"
         label = series(f"{ids[c]}: γ {gamma[c]:.2f}, β {signed(beta[c])}{rate}")
         ax.plot(theta, chances[:, c], label=label, linewidth=1.8, **{**style(place), "marker": ""})
-    ax.plot(theta, gain(theta, gamma, beta), label="gain g", color=BLACK, linewidth=2.6)
+    shaped = gains.metadata["derived"].partition("-")[2] if is_shaped(documents, criteria) else ""
+    label = f"gain of Eq. 4 (not this table's: {plain(shaped)})" if shaped else "gain g"
+    ax.plot(theta, gain(theta, gamma, beta), label=label, color=BLACK, linewidth=2.6)
     ax.set(xlim=(theta[0], theta[-1]), ylim=(-0.02, 1.02), xlabel="Ability θ (logit)", ylabel="Probability, gain")
     _shade(ax, documents["theta"].to_numpy(dtype=np.float64), *levels(criteria)["beta"])
     legend(ax, 2, points=18)
@@ -114,13 +120,19 @@ def raw_and_calibrated(gains: GainTable, *, ax: Axes | None = None) -> Axes:
     known = ~np.isnan(alpha)
     if not known.all():
         warn(f"no offsets alpha for dataset {examples(np.array(datasets, dtype=object)[~known])}: no dot")
-    ax = axes(ax, (7.0, 1.3 + 0.5 * len(datasets)))
+    longest = max(map(len, datasets))
+    ax = axes(ax, (6.0 + LETTER * max(longest, 12), 1.3 + 0.5 * len(datasets)))
     boxes(ax, places - 0.19, raw, GREY, 0.32, upright=False, label="raw, centred per query")
     boxes(ax, places + 0.19, calibrated, BLUE, 0.32, upright=False, label="calibrated")
     if known.any():
         ax.plot(alpha[known], (places + 0.19)[known], "o", color=BLACK, markersize=5, label="median α", zorder=4)
-    for level in levels(gains.criteria).drop_duplicates("id").itertuples(index=False):
+    marked = levels(gains.criteria).drop_duplicates("id")
+    for level in marked.itertuples(index=False):
         ax.axvline(level.beta, color=BLACK, linestyle=":", linewidth=1, zorder=0)
+    low, high = ax.get_xlim()
+    if np.ptp(marked["beta"]) < 0.05 * (high - low):  # too near for two names
+        marked = pd.DataFrame({"id": [", ".join(marked["id"])], "beta": [marked["beta"].mean()]})
+    for level in marked.itertuples(index=False):
         above(ax, level.beta, plain(level.id))
     names = ["pool"] if datasets == [""] else [plain(name or "(no name)") for name in datasets]
     ax.set_yticks(places, names)
@@ -217,9 +229,9 @@ def leaderboard(
 ) -> Axes:
     """Systems in the order of another measure (left) and of RCP-nDCG (right), with their changes of rank (Figure 5).
 
-    With each name stand its rank, mean and 95% interval, as in `compared`. Heights are places, not scores: levels of
-    different measures do not compare. Systems with the same mean share a rank. Colours are families, or tell who rises
-    and who falls.
+    With each name stand its rank, mean and 95% interval, as in `compared`; a figure of its own is as wide as they need.
+    Heights are places, not scores: levels of different measures do not compare. Systems with the same mean share a
+    rank. Colours are families, or tell who rises and who falls.
 
     Parameters
     ----------
@@ -248,18 +260,19 @@ def leaderboard(
     if not kinds:
         kinds = ["rises" if change > 0 else "falls" if change < 0 else "stays" for change in changes]
         styles = MOVES
-    ax = axes(ax, (10.0, 1.4 + 0.3 * len(right)))
+    starts = [f"{_mean(row)}  {row.rank}" for row in left.itertuples(index=False)]
+    ranks = _aligned(right["rank"].astype(str).tolist())
+    entries = zip(ranks, right.itertuples(index=False), changes, strict=True)
+    ends = [f"{rank}  {_mean(row)}{_moved(by)}" for rank, row, by in entries]
+    ax = axes(ax, (2.6 + LETTER * (max(map(len, starts)) + max(map(len, ends))), 1.4 + 0.3 * len(right)))
     for kind, look in styles.items():
         rows = [row for row, own in enumerate(kinds) if own == kind]
         for row in rows:
             label = series(kind) if row == rows[0] else None
-            ends = [place[right["system"].iloc[row]], row]
-            ax.plot([0, 1], ends, label=label, linewidth=1.8, clip_on=False, **look)
-    ax.set_yticks(range(len(left)), [f"{_mean(row)}  {row.rank}" for row in left.itertuples(index=False)])
+            ax.plot([0, 1], [place[right["system"].iloc[row]], row], label=label, linewidth=1.8, clip_on=False, **look)
+    ax.set_yticks(range(len(left)), starts)
     opposite = ax.secondary_yaxis("right")
-    ranks = _aligned(right["rank"].astype(str).tolist())
-    entries = zip(ranks, right.itertuples(index=False), changes, strict=True)
-    opposite.set_yticks(range(len(right)), [f"{rank}  {_mean(row)}{_moved(by)}" for rank, row, by in entries])
+    opposite.set_yticks(range(len(right)), ends)
     ax.set_xticks([0, 1], [f"{measure}@{compared.k}" for measure in (against, RCP)])
     ax.tick_params(axis="x", labeltop=True, labelbottom=False)
     ax.set(xlim=(0, 1), ylim=(len(right) - 0.5, -0.5), title=plain(over))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -21,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from rcp_irx import GainTable, RCPError, RCPWarning
-from rcp_irx.analysis import compare, plots
+from rcp_irx.analysis import compare, plots, with_gain
 from rcp_irx.analysis.contests import contests, sided
 from rcp_irx.analysis.plotted import share_interval
 from rcp_irx.demo import results as demo
@@ -400,3 +401,39 @@ def test_real_labels_are_drawn() -> None:
     ax = plots.margins(runs, gains, grades)
     share = ax.lines[-1].get_ydata()
     assert share[-1] > 0.9 > share[0]
+
+
+def test_long_names_stay_in_the_figure() -> None:
+    gains = toy.suite(queries=6, datasets=("d" * 45, "e" * 30))
+    systems = {f"an-organisation/a-model-of-a-long-name-{'x' * 8 * i}": run
+               for i, run in enumerate(toy.runs(gains).values())}  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # matplotlib's, of axes without room
+        warnings.simplefilter("ignore", RCPWarning)
+        board = plots.leaderboard(compare(systems, gains), against="CountnDCG")
+        scores = plots.raw_and_calibrated(gains)
+        for ax in (board, scores):
+            ax.figure.canvas.draw()
+            texts = [*ax.get_yticklabels(), *ax.get_legend().get_texts()]
+            texts += [label for child in ax.child_axes for label in child.get_yticklabels()]
+            for text in texts:
+                box = text.get_window_extent()
+                assert 0 <= box.x0 < box.x1 <= ax.figure.bbox.width, text.get_text()
+            assert ax.get_window_extent().width > 150
+
+
+def test_levels_that_lie_close_are_named_once() -> None:
+    gains = toy.suite(queries=4)
+    near = GainTable(
+        gains.documents, gains.queries, gains.criteria.assign(beta=[-0.1, 0.0, 0.1][: len(gains.criteria)])
+    )
+    named = {text.get_text() for text in plots.raw_and_calibrated(near).texts}
+    assert named == {"C1, C2"}
+    assert {text.get_text() for text in plots.raw_and_calibrated(gains).texts} == {"C1", "C2"}
+
+
+def test_the_curve_of_eq_4_is_not_called_another_tables_gain() -> None:
+    gains = toy.suite(queries=4)
+    labels = [text.get_text() for text in plots.criterion_curves(with_gain(gains, "logistic")).get_legend().get_texts()]
+    assert "gain of Eq. 4 (not this table's: logistic)" in labels
+    assert "gain g" in [text.get_text() for text in plots.criterion_curves(gains).get_legend().get_texts()]
