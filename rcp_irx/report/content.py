@@ -235,7 +235,8 @@ def _counts(failures: pd.DataFrame) -> pd.DataFrame:
 
 def _queries(gains: GainTable, frames: dict[str, pd.DataFrame] | None, k: int) -> pd.DataFrame:
     """One row per query: its text, scale, best gain, and what each system scores."""
-    table = gains.queries[["dataset", "qid", "query", "tau", "alpha"]].sort_values(["dataset", "qid"])
+    table = gains.queries[["dataset", "qid", "query", "tau", "alpha"]]
+    table = table.sort_values(["dataset", "qid"], key=_as_people_sort)
     best = gains.documents[~gains.documents["excluded"]].groupby(KEYS[:2])["gain"].agg(["size", "max"])
     table = table.merge(best.rename(columns={"size": "documents", "max": "best"}), on=KEYS[:2], how="left")
     if frames:
@@ -243,6 +244,11 @@ def _queries(gains: GainTable, frames: dict[str, pd.DataFrame] | None, k: int) -
         scored.columns = [f"score:{name}" for name in scored.columns]
         table = table.merge(scored.reset_index(), on=KEYS[:2], how="left")
     return table.reset_index(drop=True)
+
+
+def _as_people_sort(ids: pd.Series) -> pd.Series:
+    """Ids that are all numbers by their size, others as they are."""
+    return ids.astype(int) if ids.str.fullmatch("[0-9]{1,18}").all() else ids
 
 
 def _documents(

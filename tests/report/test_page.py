@@ -74,6 +74,10 @@ def test_the_queries_and_the_leaderboard_hold_the_librarys_scores(content):
         assert row["measures"][0][0] == pytest.approx(expected.mean(), abs=1e-12)
 
 
+def test_queries_with_numbers_as_ids_stand_by_their_size(content):
+    assert content.queries["qid"].tolist() == [str(number) for number in range(1, 11)]
+
+
 def test_texts_are_escaped_and_nothing_is_loaded(content):
     page, _ = render(content)
     assert "<b>bold</b>" not in page
