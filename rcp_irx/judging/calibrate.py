@@ -114,7 +114,8 @@ def calibrate(
 
     Columns `bt_se`, `theta_se`, `gain_se` and those of the query and criterion parameters are standard errors that
     count the noise of both stages' answers, not what the judge gets wrong every time (`calibration.uncertainty`). NaN:
-    unknown, as for pools of one or two documents.
+    unknown, as for pools of one or two documents. In simulations they are .85 to 1.15 times the true SD; up to 1.25
+    times in pools of three to five documents under much noise (SD 2), and .8 times where half of FULL meets that noise.
 
     Parameters
     ----------

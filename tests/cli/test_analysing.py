@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import rcp_irx as rcp_irx_package
 from rcp_irx import GainTable
 from rcp_irx.analysis import compare, explain
+from rcp_irx.cli import IN_THE_SHELL
 from rcp_irx.demo import results
 from tests.cli.conftest import installed, ran, rcp_irx
 
@@ -120,3 +124,12 @@ def test_without_a_command_the_commands_are_shown(demo):
     code, out, _ = ran(cwd=demo)
     assert code == 2
     assert "\n  compare " in out
+
+
+def test_every_word_for_the_shell_stands_in_a_message_of_the_library():
+    """A message that is reworded must not lose its translation in silence."""
+    folder = Path(rcp_irx_package.__file__).parent
+    sources = [path.read_text() for path in folder.rglob("*.py") if "cli" not in path.parts]
+    whole = re.sub(r'"\s*f?"', "", "\n".join(sources))  # parts of one message
+    for pattern in IN_THE_SHELL:
+        assert re.search(pattern, whole), pattern
