@@ -122,7 +122,7 @@ def compare(
         (dataset, qid)) to a group. Tests and intervals then take the group as the unit. Groups lie within datasets.
     label_noise : bool
         Widen the intervals of RCPnDCG by the spread of the judge's noise, from the column `gain_se` of the gain table:
-        each document's is drawn independently, and carried by the delta method.
+        what a query's documents share of it and what is each one's own, carried by the delta method.
     ties : str, optional
         As in `evaluation.ndcg`.
     seed : int

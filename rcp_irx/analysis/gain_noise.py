@@ -11,16 +11,25 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from rcp_irx.calibration.gain import pass_probabilities
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.evaluation.inputs import Pools, read_pools, read_run
 from rcp_irx.evaluation.ranking import ranked
 from rcp_irx.gains import GainTable
+from rcp_irx.tables import has_abilities, is_shaped
 
 COLUMN = "gain_se"
+SHARED = ["shared_1", "shared_2"]
+"""How far two independent errors of a query, of its scale and its offset, move each gain of it."""
 
 
 def with_errors(gains: GainTable) -> pd.DataFrame:
-    """`GainTable.scored` with the column `gain_se`; NaN for excluded documents that are in no pool.
+    """`GainTable.scored` with `gain_se`, the part that is the document's own (`own_se`), and what its query shares.
+
+    A gain errs through its query's scale and offset, together with all others of the query, and by itself. The shared
+    part (columns `SHARED`) is known where the queries have `tau_se, alpha_se` and `tau_alpha_cov`, as `calibrate` gives
+    them, and the gains are Eq. 4's; else all of it is taken as the document's own. NaN for excluded documents that are
+    in no pool.
 
     Raises
     ------
@@ -50,8 +59,32 @@ def with_errors(gains: GainTable) -> pd.DataFrame:
         found = examples(documents.loc[unknown, ["qid", "docno"]].itertuples(index=False, name=None))
         warn(f"the judge's noise is not known for {counted(int(unknown.sum()), 'document')}, taken as none: {found}")
         errors = np.where(unknown, 0.0, errors)
+    shared = _shared(gains)
+    own = np.sqrt(np.clip(errors**2 - (shared**2).sum(axis=1), 0.0, None))
     rows = gains.scored
-    return rows.assign(**{COLUMN: np.append(errors, np.full(len(rows) - len(errors), np.nan))})
+    beyond = np.full((len(rows) - len(errors), 4), np.nan)
+    columns = np.vstack([np.column_stack([errors, own, shared]), beyond])
+    return rows.assign(**dict(zip([COLUMN, "own_se", *SHARED], columns.T, strict=True)))
+
+
+def _shared(gains: GainTable) -> np.ndarray:
+    """How far a query's errors of scale and offset move its gains, as two independent ones of SD 1; (D, 2)."""
+    documents, queries, criteria = gains.documents, gains.queries, gains.criteria
+    nothing = np.zeros((len(documents), 2))
+    names = ["alpha_se", "tau_se", "tau_alpha_cov"]
+    if not set(names) <= set(queries.columns) or is_shaped(documents, criteria):
+        return nothing
+    if not has_abilities(documents, criteria) or documents["bt"].isna().any():
+        return nothing
+    of = documents[["dataset", "qid"]].merge(queries[["dataset", "qid", *names]], on=["dataset", "qid"], how="left")
+    alpha, tau, both = np.nan_to_num(of[names].to_numpy(dtype=np.float64)).T
+    along = np.divide(both, alpha, out=np.zeros(len(of)), where=alpha > 0)  # of tau, per SD of alpha
+    rest = np.sqrt(np.clip(tau**2 - along**2, 0.0, None))
+    gamma, beta = (criteria[name].to_numpy(dtype=np.float64) for name in ("gamma", "beta"))
+    chance = pass_probabilities(documents["theta"].to_numpy(dtype=np.float64), gamma, beta)
+    steep = (chance * (1 - chance)) @ gamma**2 / gamma.sum()
+    bt = documents["bt"].to_numpy(dtype=np.float64)
+    return np.column_stack([steep * (alpha + bt * along), steep * bt * rest])
 
 
 def noise_covariances(
@@ -75,12 +108,11 @@ def noise_covariances(
 
     Notes
     -----
-    Each document's noise is taken as independent of every other's, with standard deviation `gain_se`. To first order a
-    query's score moves by the sum over documents of noise x (discount in the system's list - score x discount in the
-    ideal list) / DCG of the ideal list. What larger noise does beyond that, such as a change of the ideal's documents,
-    is left out: it pulls the means of good systems down. Errors of one query do go together (small noise moves them the
-    same way, large noise against each other); in simulations the standard error of a mean came out at 1.0 to 1.5 times
-    the true one, that of a difference at .8 to 1.6 times.
+    To first order a query's score moves by the sum over documents of noise x (discount in the system's list - score x
+    discount in the ideal list) / DCG of the ideal list. What the documents of a query share of the noise (its scale and
+    offset) moves them together, and much of it leaves the score as it was; the rest is taken as independent. The noise
+    of the criteria, which all queries share, counts as each document's own. What larger noise does beyond the first
+    order, such as a change of the ideal's documents, is left out: it pulls the means of good systems down.
 
     Raises
     ------
@@ -89,23 +121,29 @@ def noise_covariances(
     """
     if ties == "mean":
         raise RCPError("label_noise=True follows each document's rank, and under ties='mean' tied ones have none")
-    pools, errors = read_pools(rows), read_pools(rows, column=COLUMN).gain
+    pools = read_pools(rows)
+    place = read_pools(rows.assign(row=np.arange(len(rows), dtype=np.float64)), column="row").gain.astype(np.intp)
+    own, *shared = (rows[name].to_numpy(dtype=np.float64)[place] for name in ["own_se", *SHARED])
     ideal = _ideal_discounts(pools, k)
     gain, queries = np.where(pools.rated, pools.gain, 0.0), len(pools.queries)
     best = np.bincount(pools.query, weights=gain * ideal, minlength=queries)
     unit = np.divide(1.0, best, out=np.zeros(queries), where=best > 0)
-    scale = np.where(pools.rated, errors, 0.0) * unit[pools.query]
     systems = sorted(runs)
-    moves = np.empty((len(gain), len(systems)))
+    moves, together = np.empty((len(gain), len(systems))), np.empty((2, queries, len(systems)))
     for column, name in enumerate(systems):
         discount = _discounts(runs[name], pools, k, ties)
         dcg = np.bincount(pools.query, weights=gain * discount, minlength=queries)
-        moves[:, column] = scale * (discount - (dcg * unit)[pools.query] * ideal)
+        by_gain = np.where(pools.rated, unit[pools.query] * (discount - (dcg * unit)[pools.query] * ideal), 0.0)
+        moves[:, column] = by_gain * np.where(pools.rated, own, 0.0)
+        for which, part in enumerate(shared):
+            moved = by_gain * np.where(pools.rated, part, 0.0)
+            together[which, :, column] = np.bincount(pools.query, weights=moved, minlength=queries)
     found = {}
     datasets = np.array([dataset for dataset, _ in pools.queries], dtype=object)
     for dataset in sorted(set(datasets)):
-        own = moves[(datasets == dataset)[pools.query]] / np.sum(datasets == dataset)
-        found[str(dataset)] = pd.DataFrame(own.T @ own, index=systems, columns=systems)
+        here = datasets == dataset
+        parts = np.vstack([moves[here[pools.query]], *together[:, here]]) / here.sum()
+        found[str(dataset)] = pd.DataFrame(parts.T @ parts, index=systems, columns=systems)
     return found
 
 

@@ -34,6 +34,8 @@ class StandardErrors:
     tau, alpha : (J,)
     gamma, beta : (C,)
         0 where the criteria are frozen.
+    tau_alpha : (J,)
+        No standard error but the covariance of tau and alpha, which all abilities of a query share.
     """
 
     bt: FloatArray
@@ -43,6 +45,7 @@ class StandardErrors:
     alpha: FloatArray
     gamma: FloatArray
     beta: FloatArray
+    tau_alpha: FloatArray
 
 
 class _Solved(NamedTuple):
@@ -118,9 +121,10 @@ def calibration_errors(
         bt, passes, placements, queries, sigma_tau=sigma_tau, sigma_alpha=sigma_alpha, ridge=ridge, **criteria
     )
     scores, (passed, placed) = checked_numbers(bt, "bt"), checked_counts(passes, placements)
-    found = [np.full(size, np.nan) for size in [scores.size] * 3 + [fit.tau.size] * 2 + [fit.gamma.size] * 2]
+    sizes = [scores.size] * 3 + [fit.tau.size] * 2 + [fit.gamma.size] * 2
+    found, together = [np.full(size, np.nan) for size in sizes], np.full(fit.tau.size, np.nan)
     if np.isnan(fit.tau_se).any():
-        return StandardErrors(*found)
+        return StandardErrors(*[*found, together])
     solved = _solved(posterior, fit)
     noise = _noise_of_queries(codes, influences, *_gradients(fit, solved, scores, passed, placed, codes))
     common = np.sum([part.tournament[2:, 2:] + part.answers[2:, 2:] for part in noise], axis=0)
@@ -129,11 +133,11 @@ def calibration_errors(
         found[0][part.rows] = part.variance
         if answered[code] > 1:
             of_query = _variances(fit, solved, part, code, scores[part.rows], common)
-            found[1][part.rows], found[2][part.rows], found[3][code], found[4][code] = of_query
+            found[1][part.rows], found[2][part.rows], found[3][code], found[4][code], together[code] = of_query
     covariance, size = solved.criteria @ common @ solved.criteria, fit.gamma.size
     found[5] = _quadratic(softmax_jacobian(fit.gamma), covariance[:size, :size])
     found[6] = _quadratic(centring_jacobian(size), covariance[size:, size:])
-    return StandardErrors(*(np.sqrt(np.maximum(variance, 0.0)) for variance in found))
+    return StandardErrors(*[*(np.sqrt(np.maximum(variance, 0.0)) for variance in found), together])
 
 
 def _solved(posterior: Posterior, fit: TwoPLFit) -> _Solved:
@@ -197,8 +201,8 @@ def _noise_of_queries(
 
 def _variances(
     fit: TwoPLFit, solved: _Solved, noise: _Noise, code: int, bt: FloatArray, common: FloatArray
-) -> tuple[FloatArray, FloatArray, float, float]:
-    """Variances of the abilities and the gains of a query's documents (K,), of its tau and of its alpha."""
+) -> tuple[FloatArray, FloatArray, float, float, float]:
+    """Variances of a query's abilities and gains (K,), of its tau and its alpha, and the covariance of these two."""
     theta, tau, slope = fit.theta[noise.rows], fit.tau[code], solved.slope[code]
     chance = pass_probabilities(theta, fit.gamma, fit.beta)
     weight, total = chance * (1 - chance), fit.gamma.sum()
@@ -221,7 +225,8 @@ def _variances(
 
     of_theta = of_documents(tau, weights(toward))
     of_gain = of_documents(tau * steep, weights(steep[:, None] * toward, np.hstack([by_u, by_v]) / total))
-    return of_theta, of_gain, *fitted(weights(np.diag([slope, 1.0])))
+    of_tau, of_alpha, of_sum = fitted(weights(np.array([[slope, 0.0], [0.0, 1.0], [slope, 1.0]]))).tolist()
+    return of_theta, of_gain, of_tau, of_alpha, (of_sum - of_tau - of_alpha) / 2
 
 
 def _quadratic(rows: FloatArray, matrix: FloatArray) -> FloatArray:

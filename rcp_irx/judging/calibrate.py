@@ -190,6 +190,7 @@ def calibrate(
                 "alpha": fit.alpha,
                 "tau_se": errors.tau,
                 "alpha_se": errors.alpha,
+                "tau_alpha_cov": errors.tau_alpha,
                 "documents": [len(s.docnos) for s in scored],
                 "planned": [j.planned for j in judged],
                 "failed": [j.failed for j in judged],
