@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 
 PASSED_OVER = {"rcp_irx", "contextlib", "ir_datasets", "ir_measures", "mteb", "pyterrier", "ranx"}
 """Packages whose lines no warning points at: the user's own line is what tells where it comes from."""
@@ -45,6 +46,19 @@ def whole(name: str, value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise RCPError(f"{name} is a whole number from {least} up, not {value!r}")
     return int(value)
+
+
+def finite(**parameters: object) -> None:
+    """Parameters that are finite numbers.
+
+    Raises
+    ------
+    RCPError
+        Names the first that is not.
+    """
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            raise RCPError(f"{name} is a finite number, not {value!r}")
 
 
 def counted(number: int, one: str, several: str = "") -> str:

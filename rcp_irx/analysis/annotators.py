@@ -21,7 +21,7 @@ from rcp_irx.analysis.estimates import (
     with_dataset,
 )
 from rcp_irx.analysis.grades import panels, reaches, read_grades
-from rcp_irx.errors import RCPError, counted, examples, whole
+from rcp_irx.errors import RCPError, counted, examples, finite, whole
 from rcp_irx.tables import KEYS
 
 SPLITS = 50
@@ -140,8 +140,7 @@ def reliability(
         Rows without a grade, repeated grades, rows without annotators.
     """
     whole("splits", splits)
-    if not np.isfinite(threshold):
-        raise RCPError(f"threshold is a grade, a finite number, not {threshold!r}")
+    finite(threshold=threshold)
     rows, notes = read_grades(grades)
     steps = _steps(grades["grade"], scale)
     problem = _problem(rows)
@@ -162,12 +161,12 @@ def reliability(
 
 def _steps(grades: pd.Series, scale: Sequence[float] | None) -> FloatArray:
     """The grades that could be given, ascending."""
-    given = np.unique(pd.to_numeric(grades).dropna().to_numpy(dtype=np.float64))
+    given = np.unique(pd.to_numeric(grades).dropna().to_numpy(dtype=np.float64).round(12))
     if scale is None:
         return given
-    steps = np.unique(np.asarray(scale, dtype=np.float64))
-    if not np.isfinite(steps).all():
-        raise RCPError(f"scale holds grades, finite numbers, not {list(scale)}")
+    for step in scale:
+        finite(scale=step)
+    steps = np.unique(np.asarray(scale, dtype=np.float64).round(12))
     outside = np.setdiff1d(given, steps)
     if len(outside):
         raise RCPError(f"grades outside the scale {steps.tolist()}: {examples(outside.tolist())}")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
+from rcp_irx.analysis.screen import screen, table
 from rcp_irx.analysis.significance import LEVEL, differences_of, kendall_tau, paired_t, pairs_of, ranks
 from rcp_irx.analysis.subsamples import judgments, listed, part, rubric_of, unfinished_notes
 from rcp_irx.errors import RCPError, RCPWarning, examples, whole
@@ -57,8 +58,7 @@ class BudgetReplay:
     def __str__(self) -> str:
         shown = self.budgets if self.budgets["dataset"].nunique() > 1 else self.budgets.drop(columns="dataset")
         heading = f"RCP-nDCG@{self.k} from random parts of the judgments, against that from all of them"
-        lines = [heading, "", shown.to_string(index=False, float_format="%.3f")]
-        return "\n".join([*lines, *(f"! {text}" for text in self.warnings)])
+        return screen(heading, ["\n" + table(shown, " in .budgets")], self.warnings)
 
     __repr__ = __str__
 
@@ -111,6 +111,7 @@ def replay_budget(
     p < .05 (B.2), not corrected for the number of pairs.
     """
     wanted = _checked(log, shares, samples)
+    whole("seed", seed, 0)
     datasets, leave_out = listed(datasets), listed(leave_out) or []
     gains = log.calibrate(
         datasets=datasets,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 
+from rcp_irx.analysis.families import alike
 from rcp_irx.analysis.leaderboards import RCP, Board
 from rcp_irx.analysis.results import Results
 from rcp_irx.errors import counted, examples
@@ -16,8 +16,6 @@ from rcp_irx.gains import GainTable
 from rcp_irx.tables import reach_easiest
 
 FEW = 20
-COMMON = frozenset("base chat embed embedding instruct judge large mini model rank rerank reranker small".split())
-"""Words that tell no family of models."""
 
 
 def gains_by_query(gains: GainTable, queries: pd.MultiIndex) -> pd.DataFrame:
@@ -33,11 +31,14 @@ def gains_by_query(gains: GainTable, queries: pd.MultiIndex) -> pd.DataFrame:
 
 
 def own_rankings(results: Results, differ: pd.Series) -> list[str]:
-    """Runs that hold the gains' order on every query that they rank and whose gains differ."""
+    """Runs that hold the gains' order on every query that they rank and whose gains differ, which are most of these.
+
+    Of a single rank nothing is said: a good run may well have the best document first everywhere.
+    """
     lines = []
     for name in results.systems:
         scores = results.scores[RCP][name][differ & results.coverage[name].notna()]
-        if len(scores) and (scores >= 1 - ROUNDING).all():
+        if results.k > 1 and len(scores) > differ.sum() / 2 and (scores >= 1 - ROUNDING).all():
             lines.append(
                 f"{name} scores {RCP}@{results.k} 1.0 on every query that it ranks: a run in the order of the gains"
                 " everywhere is the judge's own ranking (1.0 by construction), and its score says nothing about it"
@@ -45,8 +46,8 @@ def own_rankings(results: Results, differ: pd.Series) -> list[str]:
     return lines
 
 
-def judges_family(gains: GainTable, family: Mapping[str, str], given: object) -> list[str]:
-    """Systems of the judge's family: that which `families` gives the judge, or one that its model's name tells."""
+def judges_family(gains: GainTable, systems: list[str], family: Mapping[str, str], given: object) -> list[str]:
+    """Systems of the judge's family: that which `families` gives the judge, or one that names tell."""
     judge = str(gains.metadata.get("judge") or "")
     model = judge.split()[0] if judge else ""
     mapping = given if isinstance(given, Mapping) else {}
@@ -54,20 +55,24 @@ def judges_family(gains: GainTable, family: Mapping[str, str], given: object) ->
     unused = [name for name in mapping if name not in family and name not in (judge, model)]
     if unused:
         lines.append(f"families names {examples(unused)}, no system here and not the judge ({model or 'not recorded'})")
-    told = mapping.get(judge, mapping.get(model)) if judge else None
+    if not judge:
+        return [*lines, "the judge is not recorded: whether a run is of its family is not known"] if family else lines
+    told = mapping.get(judge, mapping.get(model))
     for name in sorted(set(family.values())):
-        if name == told or (told is None and _words(name) & _words(model)):
-            systems = [system for system, own in family.items() if own == name]
+        if name == told or (told is None and alike(name, model)):
+            own = [system for system, of in family.items() if of == name]
             lines.append(
-                f"{_list(systems)} and the judge ({judge}) are of one family ({name}): the judge may favour its"
-                " like; .families shows the results without it"
+                f"{_list(own)} and the judge ({judge}) are of one family ({name}): the judge may favour its like;"
+                " .families shows the results without it"
             )
+    by_name = [system for system in systems if told is None and alike(system, model)]
+    named = [system for system in by_name if not alike(family.get(system, ""), model)]
+    if named:
+        lines.append(
+            f"{_list(named)} and the judge ({judge}) have names of one family: the judge may favour its like;"
+            " families= leaves families out in turn"
+        )
     return lines
-
-
-def _words(name: str) -> set[str]:
-    """The words of a model's name, without version numbers and what many names hold."""
-    return set(re.findall("[a-z]{3,}", name.lower())) - COMMON
 
 
 def coverage(boards: Iterable[Board], k: int) -> list[str]:

@@ -170,7 +170,7 @@ def compare(
     suite, suite_pairs = suite_rows(boards)
     warnings = [
         *cautions.own_rankings(results, about["differ"]),
-        *cautions.judges_family(gains, family, families),
+        *cautions.judges_family(gains, list(frames), family, families),
         *cautions.missed_queries(results),
         *cautions.coverage(boards, results.k),
         *cautions.unanswered(gains, boards, systems),

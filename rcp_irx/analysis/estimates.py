@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rcp_irx.analysis.clusters import Estimate
+from rcp_irx.analysis.screen import screen
 from rcp_irx.errors import RCPError, counted, examples
 
 POOLED = "all datasets"
@@ -50,7 +51,8 @@ def interval_notes(
     }
     for name, (reason, estimate) in named.items():
         if np.isnan(estimate.value):
-            notes.append(f"{name} has no value: {reason}")
+            alone = "there is one query" if len(strata) == 1 and "of query means" in name else reason
+            notes.append(f"{name} has no value: {alone}")
     queries, sizes = len(strata), np.unique(strata, return_counts=True)[1]
     lone = int(np.sum(sizes == 1))
     if lone == len(sizes):
@@ -90,7 +92,7 @@ def value_of(measures: pd.DataFrame, measure: str, of: str, dataset: str | None)
     return float(measures.loc[chosen, "value"].iloc[0])
 
 
-def text(heading: str, measures: pd.DataFrame, more: Iterable[str], warnings: Iterable[str]) -> str:
+def text(heading: str, measures: pd.DataFrame, more: Iterable[str], warnings: Sequence[str]) -> str:
     """The first dataset's measures (where there are several: all pooled) for people, and the warnings."""
     datasets = list(dict.fromkeys(measures["dataset"]))
     lines = [
@@ -99,7 +101,7 @@ def text(heading: str, measures: pd.DataFrame, more: Iterable[str], warnings: It
     ]
     if len(datasets) > 1:
         lines.append(f"Each of the {len(datasets) - 1} datasets by itself: .measures")
-    return "\n".join([*lines, *more, *(f"! {warning}" for warning in warnings)])
+    return screen(lines[0], [*lines[1:], *more], warnings)
 
 
 def _table(measures: pd.DataFrame) -> str:

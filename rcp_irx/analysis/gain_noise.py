@@ -45,7 +45,7 @@ def with_errors(gains: GainTable) -> pd.DataFrame:
     if COLUMN not in documents.columns:
         raise RCPError(
             f"label_noise=True reads a column {COLUMN!r} of the gain table, which it has not: calibrate the log again"
-            " (log.calibrate() gives it), or compare with label_noise=False"
+            " (log.calibrate() gives it, of the paper's gain and no other), or compare with label_noise=False"
         )
     errors = pd.to_numeric(documents[COLUMN], errors="coerce").to_numpy(dtype=np.float64)
     unknown = documents[COLUMN].isna().to_numpy()
@@ -124,15 +124,15 @@ def noise_covariances(
     pools = read_pools(rows)
     place = read_pools(rows.assign(row=np.arange(len(rows), dtype=np.float64)), column="row").gain.astype(np.intp)
     own, *shared = (rows[name].to_numpy(dtype=np.float64)[place] for name in ["own_se", *SHARED])
-    ideal = _ideal_discounts(pools, k)
     gain, queries = np.where(pools.rated, pools.gain, 0.0), len(pools.queries)
-    best = np.bincount(pools.query, weights=gain * ideal, minlength=queries)
+    best = np.bincount(pools.query, weights=gain * _ideal_discounts(pools, k, gain), minlength=queries)
     unit = np.divide(1.0, best, out=np.zeros(queries), where=best > 0)
     systems = sorted(runs)
     moves, together = np.empty((len(gain), len(systems))), np.empty((2, queries, len(systems)))
     for column, name in enumerate(systems):
         discount = _discounts(runs[name], pools, k, ties)
         dcg = np.bincount(pools.query, weights=gain * discount, minlength=queries)
+        ideal = _ideal_discounts(pools, k, discount)
         by_gain = np.where(pools.rated, unit[pools.query] * (discount - (dcg * unit)[pools.query] * ideal), 0.0)
         moves[:, column] = by_gain * np.where(pools.rated, own, 0.0)
         for which, part in enumerate(shared):
@@ -166,9 +166,9 @@ def _discounts(run: pd.DataFrame, pools: Pools, k: int, ties: str) -> np.ndarray
     return discount
 
 
-def _ideal_discounts(pools: Pools, k: int) -> np.ndarray:
-    """The discount of each pool entry in the ideal list, shape (D,)."""
-    order = np.lexsort((-pools.gain, pools.query))
+def _ideal_discounts(pools: Pools, k: int, discount: np.ndarray) -> np.ndarray:
+    """The discount of each pool entry in the ideal list, equal gains in the order of a list's own discounts; (D,)."""
+    order = np.lexsort((-discount, -pools.gain, pools.query))
     order = order[pools.rated[order]]
     rank = np.arange(len(order)) - np.searchsorted(pools.query[order], pools.query[order])
     discount = np.zeros(len(pools.gain))

@@ -63,6 +63,7 @@ def read_grades(grades: pd.DataFrame, dataset: str = "", *, together: bool = Fal
         notes.append("no column 'annotator': each row of a document counts as another annotator's grade")
     if named or together:
         frame = frame.groupby(keys, as_index=False, sort=True)["grade"].mean()
+    frame["grade"] = frame["grade"].round(12)  # a mean of equal grades is that grade
     for note in notes:
         warn(note)
     return frame.sort_values([*keys, "grade"], ignore_index=True), notes

@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from rcp_irx.analysis import repeats
 from rcp_irx.analysis.jackknife import jackknife
 from rcp_irx.analysis.results import Results, Runs, read_runs, score_runs
+from rcp_irx.analysis.screen import screen, table
 from rcp_irx.analysis.significance import LEVEL, differences_of, kendall_tau, paired_t, pairs_of, ranks
 from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.evaluation.coverage import LARGEST_DIFFERENCE, LEAST_COVERAGE
@@ -88,9 +89,8 @@ class LabelComparison:
         lines = [f"a = {self.names[0]}", f"b = {self.names[1]}", f"RCP-nDCG@{self.k}; neither judge is the truth"]
         for frame in frames:
             empty = [column for column in frame.columns if frame[column].isna().all()]
-            text = frame.drop(columns=["dataset", *empty]).head(20).to_string(index=False, float_format="%.3f")
-            lines += ["", text]
-        return "\n".join([*lines, *(f"! {text}" for text in self.warnings)])
+            lines.append("\n" + table(frame.drop(columns=["dataset", *empty]), rows=20))
+        return screen(lines[0], lines[1:], self.warnings)
 
     __repr__ = __str__
 
@@ -125,16 +125,16 @@ def compare_labels(
     that agree may share a preference: agreement is no validity. Without abilities (not released) gains take their
     place.
     """
-    for table in (a, b):
-        if not isinstance(table, GainTable):
-            raise RCPError(f"compare_labels takes two GainTables, not {type(table).__name__}")
+    for given in (a, b):
+        if not isinstance(given, GainTable):
+            raise RCPError(f"compare_labels takes two GainTables, not {type(given).__name__}")
     whole("disagreements", disagreements, 0)
     notes = _same_origin(a, b)
     a, b = _alike_excluded(a, b, notes)
     both = _joined(a, b, notes)
     frames = read_runs(runs)
     queries = pd.MultiIndex.from_frame(both[KEYS[:2]].drop_duplicates())
-    one, other = (_on(score_runs(frames, table, k=k, ties=ties), queries) for table in (a, b))
+    one, other = (_on(score_runs(frames, gains, k=k, ties=ties), queries) for gains in (a, b))
     notes += _coverage_notes(one, other)
     board, pairs = _leaderboards(one, other), _pairs(one, other)
     found = LabelComparison(
@@ -155,7 +155,7 @@ def compare_labels(
 
 def _same_origin(a: GainTable, b: GainTable) -> list[str]:
     if a.fit_id == b.fit_id:
-        return [f"both tables come from one fit ({a.fit_id}): they agree by construction"]
+        return [f"both tables come from one fit ({a.fit_id}): their abilities agree by construction"]
     judges = a.metadata.get("judge"), b.metadata.get("judge")
     if judges[0] and judges[0] == judges[1]:
         return [f"both tables are of one judge ({judges[0]!r}): this is its agreement with itself"]
@@ -164,18 +164,18 @@ def _same_origin(a: GainTable, b: GainTable) -> list[str]:
 
 def _alike_excluded(a: GainTable, b: GainTable, notes: list[str]) -> tuple[GainTable, GainTable]:
     """Both tables without what either excludes."""
-    lists = [table.scored.loc[table.scored["excluded"], KEYS] for table in (a, b)]
+    lists = [gains.scored.loc[gains.scored["excluded"], KEYS] for gains in (a, b)]
     found = []
-    for name, table, own, others in (("a", a, *lists), ("b", b, *lists[::-1])):
+    for name, gains, own, others in (("a", a, *lists), ("b", b, *lists[::-1])):
         new = others.merge(own, on=KEYS, how="left", indicator=True)
         new = new.loc[new["_merge"] == "left_only", KEYS]
-        new = new.merge(table.queries[KEYS[:2]], on=KEYS[:2])
+        new = new.merge(gains.queries[KEYS[:2]], on=KEYS[:2])
         if len(new):
             documents = examples(new.itertuples(index=False, name=None))
             number = counted(len(new), "document is", "documents are")
             notes.append(f"{number} excluded from the other table, and now from {name} too: {documents}")
-            table = table.exclude(new)
-        found.append(table)
+            gains = gains.exclude(new)
+        found.append(gains)
     return found[0], found[1]
 
 

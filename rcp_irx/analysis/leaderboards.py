@@ -100,7 +100,7 @@ def system_rows(of: Board) -> pd.DataFrame:
     """`Comparison.systems` of one dataset."""
     rows = []
     for measure, scores in of.scores.items():
-        low, high = interval(of.samples[measure])
+        low, high = np.clip(interval(of.samples[measure]), 0.0, 1.0)
         frame = pd.DataFrame(
             {
                 "dataset": of.dataset,
@@ -233,7 +233,7 @@ def suite_rows(boards: Sequence[Board]) -> tuple[pd.DataFrame, pd.DataFrame]:
         samples = np.mean([of.samples[measure] for of in boards], axis=0)
         common = {"measure": measure, "datasets": len(boards)}
         kind = _interval(measure, boards[0].noise is not None)
-        low, high = interval(samples)
+        low, high = np.clip(interval(samples), 0.0, 1.0)
         ends = {"low": low, "high": high, "interval": kind}
         rows.append(pd.DataFrame({**common, "system": systems, "mean": means, **ends, "rank": ranks(means)}))
         low, high = pair_intervals(samples)

@@ -16,6 +16,7 @@ from rcp_irx.analysis import lengths, repeats
 from rcp_irx.analysis.doublings import doublings_of
 from rcp_irx.analysis.halvings import halvings, reliabilities
 from rcp_irx.analysis.jackknife import Estimate, FloatArray, half_width, jackknife
+from rcp_irx.analysis.screen import screen, table
 from rcp_irx.analysis.subsamples import listed, reversals, rubric_of, unfinished_notes
 from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.gains import GainTable
@@ -83,8 +84,7 @@ class JudgeNoise:
             interval = f"{row['low']:6.3f} to {row['high']:6.3f}" if np.isfinite(row["se"]) else ""
             lines.append(f"{name:22} {row['value']:7.3f}  {interval:16}  {MEANINGS[str(name)]}")
         shown = self.criteria.drop(columns=["alpha_low", "alpha_high"]).rename(columns={"id": "criterion"})
-        lines += ["", shown.to_string(index=False, float_format="%.3f")]
-        return "\n".join([*lines, *(f"! {text}" for text in self.warnings)])
+        return screen(lines[0], [*lines[1:], "\n" + table(shown, " in .criteria")], self.warnings)
 
     __repr__ = __str__
 
@@ -133,6 +133,7 @@ def judge_noise(
     label-free number can tell.
     """
     whole("splits", splits)
+    whole("seed", seed, 0)
     datasets, leave_out = listed(datasets), listed(leave_out) or []
     notes: list[str] = []
     gains = _calibrated(log, datasets, judge, rubric, leave_out, notes)
@@ -146,7 +147,9 @@ def judge_noise(
     summary |= {"ability reliability": _row(ability, 0), "order reliability": _row(order, 0)}
     summary |= _length(log, gains, documents, halved, notes)
     criteria = _criteria(gains, notes)
-    if len(judged) < FEW:
+    if len(judged) == 1:
+        notes.append("one query: no standard errors, which are over queries")
+    elif len(judged) < FEW:
         notes.append(f"standard errors over {counted(len(judged), 'query', 'queries')} are rough")
     frame = pd.DataFrame([summary[row] for row in MEANINGS], index=pd.Index(list(MEANINGS), name="measure"))
     return JudgeNoise(name, frame, places, criteria, notes)
@@ -222,6 +225,7 @@ def _at_the_ends(judged: Sequence[JudgedPool], notes: list[str]) -> dict[str, An
         scores = np.abs([score for _, scores in one.tournament for score in scores])
         totals[query] = np.sum(scores >= USUAL_SCORE), scores.size
     row = _row(jackknife(totals, lambda sums: sums[..., :1] / sums[..., 1:]), 0)
+    row["low"] = np.maximum(row["low"], 0.0)
     if row["value"] > MANY:
         notes.append(
             f"{row['value']:.0%} of the tournament's scores lie at -5 or 5: effects of place and length and the noise"

@@ -86,12 +86,11 @@ def criterion_curves(gains: GainTable, *, ax: Axes | None = None) -> Axes:
         rate = "" if np.isnan(rates[c]) else f", {rates[c]:.1%} passed"
         label = series(f"{ids[c]}: γ {gamma[c]:.2f}, β {signed(beta[c])}{rate}")
         ax.plot(theta, chances[:, c], label=label, linewidth=1.8, **{**style(place), "marker": ""})
-    shaped = gains.metadata["derived"].partition("-")[2] if is_shaped(documents, criteria) else ""
-    label = f"gain of Eq. 4 (not this table's: {plain(shaped)})" if shaped else "gain g"
+    label = "gain of Eq. 4, not this table's" if is_shaped(documents, criteria) else "gain g"
     ax.plot(theta, gain(theta, gamma, beta), label=label, color=BLACK, linewidth=2.6)
     ax.set(xlim=(theta[0], theta[-1]), ylim=(-0.02, 1.02), xlabel="Ability θ (logit)", ylabel="Probability, gain")
     _shade(ax, documents["theta"].to_numpy(dtype=np.float64), *levels(criteria)["beta"])
-    legend(ax, 2, points=18)
+    legend(ax, 2 if max(map(len, ids)) < 14 else 1, points=18)
     return ax
 
 
@@ -229,7 +228,8 @@ def leaderboard(
 ) -> Axes:
     """Systems in the order of another measure (left) and of RCP-nDCG (right), with their changes of rank (Figure 5).
 
-    With each name stand its rank, mean and 95% interval, as in `compared`; a figure of its own is as wide as they need.
+    With each name stand its rank, mean and 95% interval, as in `compared`; a figure of its own is as wide as they need,
+    given axes need that room on both sides.
     Heights are places, not scores: levels of different measures do not compare. Systems with the same mean share a
     rank. Colours are families, or tell who rises and who falls.
 

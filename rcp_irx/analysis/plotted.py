@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from rcp_irx.analysis.calibration_checks import BINS, assess
+from rcp_irx.analysis.association import calibration_counts, calibration_error, chance_error
+from rcp_irx.analysis.calibration_checks import BINS
 from rcp_irx.analysis.comparing import Comparison
 from rcp_irx.analysis.graded import as_in_table, named_documents
 from rcp_irx.analysis.grades import reaches, read_grades
@@ -128,14 +129,15 @@ def calibration_bins(graded: pd.DataFrame, threshold: float, bins: int = BINS) -
             f"{'every' if hits.all() else 'no'} grade reaches the threshold {threshold:g}; they run from {least:g} to"
             f" {largest:g}: choose another"
         )
-    found = assess(gain, hits, bins=bins)
     query = graded.groupby(KEYS[:2], sort=False).ngroup().to_numpy()
+    counts = calibration_counts(gain, hits > 0, query, int(query.max()) + 1, bins)
     code = np.minimum((gain * bins).astype(np.intp), bins - 1)
     rows = []
     for b in np.unique(code):
         here = code == b
         rows.append((float(gain[here].mean()), int(here.sum()), *share_interval(hits[here], query[here])))
-    return pd.DataFrame(rows, columns=["gain", "grades", "share", "low", "high"]), found.ece, found.chance_ece
+    found = pd.DataFrame(rows, columns=["gain", "grades", "share", "low", "high"])
+    return found, float(calibration_error(counts.sum(axis=1))), chance_error(counts)[0]
 
 
 def gains_by_grade(graded: pd.DataFrame) -> pd.DataFrame:

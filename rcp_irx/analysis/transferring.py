@@ -133,7 +133,7 @@ def transfer(gains_or_log: GainTable | JudgmentLog, *, folds: int | None = None,
         reduction,
         increase,
         pd.DataFrame(criteria, columns=["group", "id", "gamma", "beta"]),
-        list(_transfer_warnings(known, reduction, increase)),
+        list(_transfer_warnings(known, reduction, increase, len(fitted.criteria))),
     )
 
 
@@ -166,6 +166,8 @@ def rubric_subsets(
         raise RCPError("k is a whole number of ranks, not None")
     fitted = read_fitted(gains_or_log)
     _refuse_without_answers(fitted)
+    if fitted.excluded.all():
+        raise RCPError("every document is excluded: there is no top k")
     everything = np.arange(len(fitted.query))
     rows = []
     for chosen in _subsets(fitted.criteria, subsets):
@@ -217,6 +219,8 @@ def _fit(
 def _held_out(fitted: Fitted, held: np.ndarray, of_all: TwoPLFit) -> tuple[dict[str, float], TwoPLFit]:
     """A group's cross-entropies, and the fit to all others."""
     train, test = np.flatnonzero(~held), np.flatnonzero(held)
+    if not fitted.n[train].any():
+        raise RCPError("the queries outside one group have no placed document, so no criteria can be fitted without it")
     learned = _fit(fitted, train)
     passes, n = fitted.passes[test], fitted.n[test]
     answers = int(n.sum()) * len(fitted.criteria)
@@ -240,7 +244,7 @@ def _held_out(fitted: Fitted, held: np.ndarray, of_all: TwoPLFit) -> tuple[dict[
     return row, learned
 
 
-def _transfer_warnings(groups: pd.DataFrame, reduction: float, increase: float) -> Iterator[str]:
+def _transfer_warnings(groups: pd.DataFrame, reduction: float, increase: float, criteria: int) -> Iterator[str]:
     endless = groups.loc[np.isinf(groups["baseline"]), "group"]
     if len(endless):
         yield (
@@ -260,7 +264,7 @@ def _transfer_warnings(groups: pd.DataFrame, reduction: float, increase: float) 
             f" ({-span.low:.1%} to {-span.high:.1%}): criteria may carry over less, or answers hold more than"
             " tournament and criteria explain"
         )
-    if increase <= 0:
+    if increase <= 0 and criteria > 1:
         yield (
             f"with every discrimination 1, held-out cross-entropy changes by {increase:+.1%} (paper: a rise of 1.1% to"
             " 2.4%): the fitted discriminations may not carry over, or hardly differ"

@@ -250,7 +250,7 @@ def _complete(judged: Sequence[JudgedPool], incomplete: str) -> tuple[list[Judge
     if unfinished and incomplete == "refuse":
         raise RCPError(
             f"{counted(len(unfinished), 'query is', 'queries are')} not judged to the end: {examples(unfinished)}; run"
-            " the judge again (it asks only what is missing), or give incomplete='leave_out'"
+            " the judge again (it asks only what is missing), or log.calibrate(incomplete='leave_out')"
         )
     if unfinished and len(unfinished) < len(judged):
         number = counted(len(unfinished), "query is", "queries are")

@@ -64,8 +64,8 @@ def test_intervals_are_those_of_drawing_whole_queries():
         low, high = np.quantile(resampled, [0.025, 0.975])
         if row.measure == "ECE":  # reflected, and from 0 where chance explains it
             if row.of == "gain":
-                assert row.high == pytest.approx(2 * row.value - low, abs=1e-9)
-                assert row.low in (0, pytest.approx(2 * row.value - high, abs=1e-9))
+                assert row.high == pytest.approx(max(2 * row.value - low, row.value), abs=1e-9)
+                assert row.low in (0, pytest.approx(min(2 * row.value - high, row.value), abs=1e-9))
             continue
         assert (row.low, row.high) == pytest.approx((low, high), abs=1e-9), (row.measure, row.of)
 
@@ -178,6 +178,23 @@ def test_datasets_of_one_query_make_no_narrow_interval_in_silence():
     assert "all datasets: 3 of 4 datasets have one query, which is drawn every time: intervals are too narrow" in (
         found.warnings
     )
+
+
+@pytest.mark.quick
+def test_the_interval_of_a_small_calibration_error_is_one():
+    """Gains that are these grades' own means, bin by bin: an error of 0, and nothing below it."""
+    random = np.random.default_rng(1)
+    theta = random.normal(0, 2, 400)
+    rows = pd.DataFrame({"qid": np.repeat([f"q{i:02}" for i in range(20)], 20), "theta": theta})
+    rows["docno"] = [f"d{i}" for i in range(400)]
+    chance = 1 / (1 + np.exp(-theta))
+    rows["grade"] = 2.0 * (random.random(400) < chance)
+    code = np.minimum((chance * 20).astype(int), 19)
+    rows["gain"] = (rows["grade"] >= 2).groupby(code).transform("mean")
+    gains = table(rows.drop(columns="gain"), gain=rows["gain"].to_numpy())
+    row = agreement(gains, rows[["qid", "docno", "grade"]], resamples=100).measures.set_index(["measure", "of"])
+    low, value, high = row.loc[("ECE", "gain"), ["low", "value", "high"]]
+    assert 0 == low <= value <= high
 
 
 def test_intervals_of_the_calibration_error_hold_it():
@@ -324,6 +341,10 @@ def test_what_cannot_be_measured_is_refused():
         ({"grades": grades.assign(qid="other")}, "grades and gains share no query"),
         ({"grades": grades.assign(docno="other" + grades["docno"])}, "no graded document has a gain"),
         ({"grades": grades.assign(grade=3)}, "every document's mean grade is 3: there is no order to agree with"),
+        ({"threshold": "2"}, "threshold is a finite number, not '2'"),
+        ({"gain_threshold": np.nan}, "gain_threshold is a finite number"),
+        ({"positive": None}, "positive is a finite number"),
+        ({"resamples": 1.5}, "resamples is a whole number from 1 up"),
         ({"threshold": 4.5}, "no document has a mean grade of 4.5 or more; grades are from 0"),
         ({"threshold": 0}, "every document has a mean grade of 0 or more"),
         ({"qrels": qrels.assign(label=0.5)}, "labels must be whole numbers"),

@@ -199,8 +199,9 @@ def test_what_has_no_reliability_is_refused():
         ),
         (grades.drop(columns="grade"), {}, "has no column 'grade'"),
         (grades, {"splits": 2.5}, "splits is a whole number from 1 up, not 2.5"),
-        (grades, {"threshold": np.nan}, "threshold is a grade, a finite number"),
-        (grades, {"scale": [0, 1, np.nan]}, "scale holds grades, finite numbers"),
+        (grades, {"threshold": np.nan}, "threshold is a finite number"),
+        (grades, {"scale": [0, 1, np.nan]}, "scale is a finite number"),
+        (grades, {"scale": ["a"]}, "scale is a finite number, not 'a'"),
         (grades, {"splits": 0}, "splits is a whole number from 1 up, not 0"),
         (grades, {"resamples": 0}, "resamples is a whole number from 1 up, not 0"),
     ]
@@ -260,3 +261,17 @@ def test_dl19_reliability_is_that_of_independent_packages():
     within = ((table - means[:, None]) ** 2).sum() / (len(table) * (k - 1))
     icc = (between - within) / (between + (k - 1) * within)
     assert found.value("ICC(1,1)", "one grade") == pytest.approx(icc, abs=1e-9)
+
+
+def test_grades_in_tenths_given_three_times_are_those_grades():
+    grades = annotated(18, 20, 8, 3)
+    grades["grade"] = (grades["grade"] - grades["grade"].mean() + 2).round().clip(0, 4) / 10
+    own = grades[grades["annotator"] == "a"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RCPWarning)
+        found = reliability(pd.concat([grades, own, own]), threshold=0.2, resamples=5)
+    pd.testing.assert_frame_equal(found.measures, reliability(grades, threshold=0.2, resamples=5).measures)
+    assert not any("no grade of the scale" in note for note in found.warnings)
+    assert (
+        reliability(grades, threshold=0.2, scale=np.arange(0, 1.01, 0.1), resamples=5).measures["value"].notna().any()
+    )

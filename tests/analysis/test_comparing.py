@@ -260,6 +260,40 @@ def test_a_run_in_the_gains_order_is_the_judges_own() -> None:
     assert not any("by construction" in line for line in compare({"almost": almost}, gains, k=3).warnings)
 
 
+def test_a_systems_own_name_tells_its_family_too() -> None:
+    gains = toy.suite(judge="qwen3-32b (temperature=0)")
+    runs = dict(zip(["Qwen3-Embedding-8B", "bm25"], toy.runs(gains, (0.5, 1.0)).values(), strict=True))
+    said = "Qwen3-Embedding-8B and the judge (qwen3-32b (temperature=0)) have names of one family"
+    for families in (None, {"Qwen3-Embedding-8B": "dense", "bm25": "lexical"}):
+        assert any(said in line for line in compare(runs, gains, families=families).warnings)
+    told = compare(runs, gains, families={"Qwen3-Embedding-8B": "dense", "bm25": "lexical", "qwen3-32b": "llm"})
+    assert not any("of one family" in line for line in told.warnings)
+    unknown = GainTable(gains.documents, gains.queries, gains.criteria)
+    warned = compare(runs, unknown, families={"Qwen3-Embedding-8B": "dense", "bm25": "lexical"}).warnings
+    assert any("the judge is not recorded" in line for line in warned)
+
+
+def test_a_perfect_first_rank_or_a_single_query_is_no_ranking_of_the_judges() -> None:
+    gains = toy.suite()
+    judges = gains.documents.assign(score=gains.documents["theta"])
+    best = judges.groupby("qid")["score"].transform("max") == judges["score"]
+    first = judges.assign(score=np.where(best, 99.0, np.random.default_rng(1).random(len(judges))))
+    assert not any("by construction" in line for line in compare({"first": first}, gains, k=1).warnings)
+    lone = judges[judges["qid"] == "q03"]
+    assert not any("by construction" in line for line in compare({"lone": lone}, gains).warnings)
+
+
+def test_intervals_with_noise_stay_where_means_can_be() -> None:
+    gains = toy.with_columns(toy.suite(queries=8), gain_se=0.2)
+    judges = gains.documents.assign(score=gains.documents["theta"])
+    found = compare({"near": judges, **toy.runs(gains, (0.1,))}, gains, label_noise=True).systems
+    assert found["high"].max() <= 1
+    tied = toy.with_columns(gains, gain=gains.documents["gain"].round(1))
+    order = tied.documents.assign(score=tied.documents["gain"] - np.arange(len(gains)) * 1e-6)
+    of = compare({"own": order, "other": judges}, tied, label_noise=True).systems
+    assert one(of, measure="RCPnDCG", system="own")["noise_se"] == pytest.approx(0, abs=1e-12)
+
+
 def test_no_run_is_the_judges_own_where_all_gains_are_alike() -> None:
     gains = toy.with_columns(toy.suite(), gain=0.5)
     assert not any("by construction" in line for line in compare(toy.runs(gains), gains).warnings)

@@ -143,7 +143,7 @@ def test_a_table_agrees_with_itself_and_says_why(simulated):
     assert found.documents["ability_se"].tolist() == pytest.approx([0.0], abs=1e-12)
     assert set(found.pairs["verdict"]) <= {"both", "neither"}
     assert found.disagreements.empty
-    assert found.warnings == [f"both tables come from one fit ({a.fit_id}): they agree by construction"]
+    assert found.warnings == [f"both tables come from one fit ({a.fit_id}): their abilities agree by construction"]
 
 
 @pytest.mark.quick

@@ -286,3 +286,38 @@ def test_nine_criteria_need_named_subsets():
     with pytest.raises(RCPError, match="9 criteria have 511 subsets"):
         rubric_subsets(gains)
     assert len(rubric_subsets(gains, subsets=[ids, ids[:5]]).subsets) == 2
+
+
+@quick
+def test_tables_that_tell_nothing_are_told(recwarn):
+    gains = table(suite(6, 15))
+    documents = gains.documents
+    silent = GainTable(documents.assign(**dict.fromkeys(IDS, 0)), gains.queries, gains.criteria)
+    with pytest.raises(RCPError, match="every criterion has the same answer everywhere"):
+        transfer(silent)
+    out = gains.exclude(documents[["qid", "docno"]])
+    with pytest.raises(RCPError, match="every document is excluded: there is no top k"):
+        rubric_subsets(out)
+    nothing = GainTable(documents.assign(n=0, **dict.fromkeys(IDS, 0)), gains.queries, gains.criteria)
+    for call in (transfer, rubric_subsets):
+        with pytest.raises(RCPError, match="no document was placed in a rubric window"):
+            call(nothing)
+    lone = documents["docno"].eq(documents["docno"].iloc[0]) & documents["qid"].eq(documents["qid"].iloc[0])
+    placed = documents.assign(n=documents["n"].where(lone, 0))
+    placed[list(IDS)] = placed[list(IDS)].where(lone, 0)
+    with pytest.raises(RCPError, match=r"(outside one group have no placed document|same answer everywhere)"):
+        transfer(GainTable(placed, gains.queries, gains.criteria))
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+@quick
+def test_of_one_criterion_nothing_is_said_of_discriminations():
+    whole = table(suite(20, 30))
+    one = whole.criteria.iloc[1:2]
+    fit = fit_2pl(whole.documents["bt"], whole.documents[one["id"]], whole.documents["n"],
+                  pd.factorize(whole.documents["qid"])[0])  # fmt: skip
+    alone = GainTable(whole.documents, whole.queries, one.assign(gamma=fit.gamma, beta=fit.beta))
+    assert not any("every discrimination 1" in text for text in transfer(alone).warnings)
+    assert "pool at or above" in " ".join(diagnose(alone).checks["check"])
+    row = diagnose(alone).checks.set_index("check").filter(like="pool at or above", axis=0).iloc[0]
+    assert row["found"].startswith("not made")
