@@ -28,7 +28,7 @@ from rcp_irx.judging.tournament import TOURNAMENT
 from rcp_irx.tables import KEYS
 
 FEW = 20
-"""Queries below which a standard error over queries is rough."""
+"""Queries below which a standard error over queries is rough; answers of one kind below which alpha tells nothing."""
 
 MANY = 0.02
 """The share of scores at the scale's ends above which effects on scores are doubtful: at .03 noise is 4% too small."""
@@ -269,11 +269,20 @@ def _criteria(gains: GainTable, notes: list[str]) -> pd.DataFrame:
     )
     if not (n >= 2).any():
         notes.append("no document was placed twice in Stage B: flip rates of the criteria are unknown")
-    for row in frame[frame["alpha_low"] <= 0].itertuples():
-        notes.append(
-            f"repeated answers to criterion {row.id!r} may agree no more than answers to different documents do (alpha"
-            f" {row.alpha:.2f}, 95% {row.alpha_low:.2f} to {row.alpha_high:.2f}; {row.pass_rate:.1%} are yes)"
-        )
+    answers, yes = float(n[n >= 2].sum()), gains.passes[n >= 2].sum(axis=0)
+    rare = np.minimum(yes, answers - yes)
+    for row in frame.itertuples():
+        if answers and rare[row.Index] < FEW:
+            notes.append(
+                f"repeated answers to criterion {row.id!r} hold {yes[row.Index]:.0f} yes of {answers:.0f}: too few of"
+                " one kind to tell how they agree, whatever the interval of alpha"
+            )
+        elif row.alpha_low <= 0:
+            notes.append(
+                f"repeated answers to criterion {row.id!r} may agree no more than answers to different documents do"
+                f" (alpha {row.alpha:.2f}, 95% {row.alpha_low:.2f} to {row.alpha_high:.2f};"
+                f" {row.pass_rate:.1%} are yes)"
+            )
     return frame
 
 

@@ -360,3 +360,13 @@ def test_noise_that_the_scale_cuts_is_warned_of():
     found = judge_noise(judged(pools, SimulatedJudge(abilities, GAMMA, BETA, noise=2.0)), splits=1)
     assert found.summary.loc["score noise", "value"] < 2
     assert any("of the tournament's scores lie at -5 or 5" in text for text in found.warnings)
+
+
+@pytest.mark.quick
+def test_a_criterion_that_hardly_ever_passes_tells_nothing_of_its_noise():
+    pools, abilities = world(5, queries=6)
+    hard = [*BETA[:-1], 9.0]
+    found = judge_noise(judged(pools, SimulatedJudge(abilities, GAMMA, hard), HALF), splits=1)
+    about = [text for text in found.warnings if "criterion 'C5'" in text]
+    assert len(about) == 1
+    assert "too few of one kind to tell how they agree" in about[0]
