@@ -131,7 +131,7 @@ def with_labels(frame: pd.DataFrame, what: str, dataset: str = "") -> pd.DataFra
         raise RCPError(f"the {what} has no column 'label' (it has {list(frame.columns)})")
     keys = ["dataset", "qid", "docno"]
     values = pd.to_numeric(keyed["label"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    wrong = keyed[~(np.isfinite(values) & (values == np.round(values)))]
+    wrong = keyed[~(np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53))]
     if len(wrong):
         found = examples(wrong[[*keys[1:], "label"]].itertuples(index=False, name=None))
         raise RCPError(f"labels must be whole numbers; query, document, label: {found}; gains go in a column 'gain'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from rcp_irx.errors import RCPError
 
 _GZIP = b"\x1f\x8b"
+OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -74,9 +76,13 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     target = Path(os.path.realpath(name))
     part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part") if target.name else target
     try:
+        if name.startswith(OPEN_FILES):
+            with open(name, "ab") as file:  # what the shell has opened: added to, as the shell would
+                file.write(data)
+            return
         if not name or target.is_dir():
             raise IsADirectoryError("it is no name of a file")
-        if target.exists() and not target.is_file():
+        if os.path.exists(name) and not stat.S_ISREG(os.stat(name).st_mode):
             with open(name, "wb") as file:
                 file.write(data)
             return
@@ -87,3 +93,8 @@ def write(path: str | os.PathLike[str], text: str) -> None:
             part.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise RCPError(f"{name!r} cannot be written: {reason}") from error
+
+
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of standard output."""
+    return os.fspath(path) in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")

@@ -388,6 +388,13 @@ class GainTable:
         labels = self._human_labels[self._human_labels["dataset"].isin(queries["dataset"])]
         return GainTable(documents, queries, self._criteria, metadata, outside, labels)
 
+    @property
+    def windows(self) -> tuple[int, int] | None:
+        """How many windows of its queries have no valid answer, and how many were planned; None where not recorded."""
+        if not {"failed", "planned"} <= set(self._queries.columns) or self._queries["planned"].isna().any():
+            return None
+        return int(self._queries["failed"].sum()), int(self._queries["planned"].sum())
+
     def dataset_of(self, frame: pd.DataFrame, what: str) -> str:
         """The dataset that a frame's rows are of where they name none; "" if each names its own.
 

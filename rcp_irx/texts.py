@@ -75,7 +75,7 @@ def _entries(path: str | os.PathLike[str], what: str) -> Iterator[tuple[int, str
             yield (number, *_of_json(text, where, what))
         else:
             name, tab, rest = text.partition("\t")
-            if not tab or not name:
+            if not tab or not name or (what == "topics" and not rest.strip()):
                 raise RCPError(f"{where}: an id, a tab and a text are expected, not {text[:100]!r}")
             yield number, name, rest, {}
 
@@ -93,6 +93,8 @@ def _of_json(text: str, where: str, what: str) -> tuple[str, str, dict[str, Any]
         identity = str(identity)
     if not isinstance(identity, str) or not identity or not isinstance(content, str):
         raise RCPError(f"{where}: {names[0]!r} and {names[1]!r} must be texts, not {identity!r} and {content!r:.50}")
+    if what == "topics" and not content.strip():
+        raise RCPError(f"{where}: topic {identity!r} has no text")
     try:
         f"{identity}{content}{row.get('title', '')}".encode()
     except UnicodeEncodeError as error:

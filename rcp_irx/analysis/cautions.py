@@ -75,6 +75,14 @@ def judges_family(gains: GainTable, systems: list[str], family: Mapping[str, str
     return lines
 
 
+def left_out(gains: GainTable, queries: pd.MultiIndex) -> list[str]:
+    """Queries with gains that are not compared, for want of labels."""
+    number = len(gains.documents[["dataset", "qid"]].drop_duplicates())
+    if len(queries) == number:
+        return []
+    return [f"{len(queries)} of {counted(number, 'query', 'queries')} are compared: the others have no label"]
+
+
 def coverage(boards: Iterable[Board], k: int) -> list[str]:
     """Systems whose first documents have few gains, or fewer than those of others."""
     lines, boards = [], list(boards)

@@ -169,6 +169,7 @@ def compare(
     systems = pd.concat(map(system_rows, boards), ignore_index=True)
     suite, suite_pairs = suite_rows(boards)
     warnings = [
+        *cautions.left_out(gains, keys),
         *cautions.own_rankings(results, about["differ"]),
         *cautions.judges_family(gains, list(frames), family, families),
         *cautions.missed_queries(results),

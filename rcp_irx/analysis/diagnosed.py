@@ -145,13 +145,12 @@ def failure_frame(gains_or_log: GainTable | JudgmentLog) -> pd.DataFrame:
 def window_checks(fitted: Fitted, gains_or_log: GainTable | JudgmentLog) -> list[Check]:
     """Windows without an answer, as far as the table counts them; from a log also their kinds, and odd answers."""
     checks = []
-    windows = fitted.table.queries
-    if {"planned", "failed"} <= set(windows.columns):
+    if fitted.table.windows:
         failures = failure_frame(gains_or_log)
         left = failures.assign(left=failures["attempts"] - failures["answered"]).groupby("failure")["left"].sum()
         kinds = ", ".join(f"{kind}: {number}" for kind, number in left.items() if number)
         kinds = f"attempts: {kinds}" if kinds else ""
-        checks.append(signs.failed_windows(int(windows["failed"].sum()), int(windows["planned"].sum()), kinds))
+        checks.append(signs.failed_windows(*fitted.table.windows, kinds))
     if isinstance(gains_or_log, JudgmentLog):
         usage = gains_or_log.usage()
         checks.append(signs.odd_answers(int(usage["noted"].sum()), int(usage["answered"].sum())))

@@ -153,7 +153,7 @@ def common_queries(gains: GainTable, qrels: pd.DataFrame) -> tuple[pd.DataFrame,
     Raises
     ------
     RCPError
-        If there is none.
+        If there is none, or none of their labelled documents has a gain.
 
     Warns
     -----
@@ -175,7 +175,13 @@ def common_queries(gains: GainTable, qrels: pd.DataFrame) -> tuple[pd.DataFrame,
         if len(lacking):
             number = counted(lacking.nunique(), "query has", "queries have")
             warn(f"{number} {what}, left out: {examples(lacking.unique())}")
-    return scored[both].reset_index(drop=True), labels[theirs.isin(ours)].reset_index(drop=True)
+    scored, labels = scored[both].reset_index(drop=True), labels[theirs.isin(ours)].reset_index(drop=True)
+    if set(labels["docno"]).isdisjoint(scored["docno"]):
+        raise RCPError(
+            f"no labelled document has a gain: the qrels' documents are {examples(labels['docno'])}, the gains'"
+            f" {examples(scored['docno'])}; are these the same collection?"
+        )
+    return scored, labels
 
 
 def _pools(gains: GainTable, qrels: pd.DataFrame | None) -> Iterator[tuple[str, Pools]]:

@@ -19,6 +19,10 @@ CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 IN_THE_SHELL = {
     r"log\.calibrate\(incomplete='leave_out'\)": "`rcp-irx fit --leave-out-incomplete`",
     r"overwrite=True": "--overwrite",
+    r"compare with label_noise=False": "compare without --label-noise",
+    r"label_noise=True": "--label-noise",
+    r"log\.calibrate\(\) gives it": "`rcp-irx fit` gives it",
+    r"a folder of GainTable\.save: open it with GainTable\.load": "a folder of gains: name it without #",
     r"give [^:,]* a 'dataset' column, or select one dataset": "give --dataset",
     r"use \.select\(dataset\)\.qrels\(\.\.\.\)": "give --dataset",
     r"needs qrels=": "needs --qrels",

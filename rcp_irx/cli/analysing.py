@@ -19,7 +19,9 @@ cutoff_option = click.option("-k", "--cutoff", type=click.IntRange(min=1), defau
 @qrels_option
 @dataset_option
 @cutoff_option
-@click.option("--family", "families", multiple=True, metavar="SYSTEM=FAMILY", help="A system's model family.")
+@click.option(
+    "--family", "families", multiple=True, metavar="SYSTEM=FAMILY", help="A system's model family; all or none."
+)
 @click.option("--label-noise", is_flag=True, help="Carry the judge's noise into the intervals.")
 @json_option
 def compare(
@@ -45,17 +47,16 @@ def compare(
     if without:
         raise click.UsageError(f"--family is SYSTEM=FAMILY, not {without[0]!r}")
     named = dict(text.partition("=")[::2] for text in families) or None
-    found = compared(runs_of(runs), table, labels_of(qrels), k=cutoff, families=named, label_noise=label_noise)
+    found = compared(runs_of(runs, table), table, labels_of(qrels), k=cutoff, families=named, label_noise=label_noise)
     pairs = found.pairs[found.pairs["measure"] == "RCPnDCG"]
     names = ["dataset", "system_a", "system_b", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses"]
     if pairs["dataset"].nunique() == 1:
         names = names[1:]
-    shown = pairs[names].to_string(index=False, float_format=lambda number: f"{number:.4f}")
-    show(
-        f"{found}\n\nRCPnDCG@{cutoff}, every pair (paired t; Holm over the pairs of a dataset):\n{shown}",
-        found,
-        as_json,
-    )
+    text = str(found)
+    if len(pairs):
+        shown = pairs[names].to_string(index=False, float_format=lambda number: f"{number:.4f}")
+        text += f"\n\nRCPnDCG@{cutoff}, every pair (paired t; Holm over the pairs of a dataset):\n{shown}"
+    show(text, found, as_json)
 
 
 @click.command()
@@ -80,7 +81,8 @@ def diagnose(
     if from_log and dataset is not None:
         raise click.UsageError("--dataset is for gains: `rcp-irx fit LOG --dataset` makes those of one dataset")
     held = log_of(source) if from_log else gains_of(source, dataset)
-    found = diagnosed(held, runs=runs_of(runs) or None, qrels=labels_of(qrels), k=cutoff)
+    named = runs_of(runs, None if from_log else held)
+    found = diagnosed(held, runs=named or None, qrels=labels_of(qrels), k=cutoff)
     show(str(found), found, as_json)
     return 1 if found.warnings else 0
 
@@ -112,5 +114,6 @@ def explain(
 
     if len(runs) != 2:
         raise click.UsageError(f"explain compares two runs, not {len(runs)}")
-    found = explained(qid, runs_of(runs), gains_of(gains), k=cutoff, dataset=dataset, qrels=labels_of(qrels))
+    table = gains_of(gains, dataset)
+    found = explained(qid, runs_of(runs, table), table, k=cutoff, dataset=dataset, qrels=labels_of(qrels))
     show(str(found), found, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ import pandas as pd
 
 from rcp_irx.cli.inputs import gains_argument, gains_of, json_option, labels_of, qrels_option, runs_of
 from rcp_irx.cli.output import show, table, tsv_of
-from rcp_irx.errors import RCPError, counted, examples, warn
+from rcp_irx.errors import RCPError, RCPWarning, counted, examples, warn
 
 runs_argument = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 dataset_option = click.option("--dataset", help="One dataset, where the gains hold several.")
@@ -43,6 +44,8 @@ def evaluate(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx evaluate demo/demo.gains demo/*.run --qrels demo/demo.qrels
     """
+    if tsv and as_json:
+        raise click.UsageError("--tsv and --json are formats: give one")
     table_of_gains = gains_of(gains, dataset)
     if len(table_of_gains.datasets) > 1:
         raise RCPError(f"the gains hold the datasets {examples(table_of_gains.datasets)}: give --dataset")
@@ -50,8 +53,8 @@ def evaluate(
     wanted = _measures(
         tuple(dict.fromkeys(measures)) or ("RCPnDCG@10", "RCPJudged@10", *(["nDCG@10"] if qrels else [])), labels
     )
-    joined = _labelled(table_of_gains.qrels(labels), labels)
-    scored = _scores(runs_of(runs), joined, wanted)
+    joined = _labelled(table_of_gains, labels)
+    scored = _scores(runs_of(runs, table_of_gains), joined, wanted)
     names = [str(measure) for measure in wanted]
     means = scored.groupby("system", sort=False)[names].mean().reset_index()
     means.insert(1, "queries", scored.groupby("system", sort=False).size().to_numpy())
@@ -81,15 +84,18 @@ def _measures(texts: tuple[str, ...], labels: pd.DataFrame | None) -> list[Any]:
     return found
 
 
-def _labelled(joined: pd.DataFrame, labels: pd.DataFrame | None) -> pd.DataFrame:
-    """The rows of queries that have labels too, where labels were given: all measures are of the same queries."""
+def _labelled(gains: Any, labels: pd.DataFrame | None) -> pd.DataFrame:
+    """Gains beside labels; of queries that have labels too, where these were given: all measures are of the same."""
+    from rcp_irx.analysis.results import common_queries
+
     if labels is None:
-        return joined
-    without = sorted(set(joined["qid"]) - set(labels["qid"]))
-    if without:
-        number = counted(len(without), "query has", "queries have")
-        warn(f"{number} gains and no label, left out: {examples(without)}")
-    return joined[~joined["qid"].isin(without)]
+        own: pd.DataFrame = gains.qrels()
+        return own
+    common = set(common_queries(gains, labels)[0]["qid"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RCPWarning)  # of what `common_queries` has told
+        joined: pd.DataFrame = gains.qrels(labels)
+    return joined[joined["qid"].isin(common)]
 
 
 def _scores(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, measures: list[Any]) -> pd.DataFrame:
@@ -104,10 +110,14 @@ def _scores(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, measures: list[A
         if missed:
             warn(f"{name} ranks nothing for {counted(len(missed), 'query', 'queries')}, 0 there: {examples(missed)}")
         try:
-            values = [
-                (value.query_id, str(value.measure), value.value)
-                for value in ir_measures.iter_calc(measures, qrels, run.rename(columns=names))
-            ]
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", RCPWarning)
+                values = [
+                    (value.query_id, str(value.measure), value.value)
+                    for value in ir_measures.iter_calc(measures, qrels, run.rename(columns=names))
+                ]
+            for one in said:
+                warn(f"{name}: {one.message}")
         except RCPError:
             raise
         except (ValueError, KeyError, AssertionError, RuntimeError, TypeError, OverflowError, ImportError) as error:

@@ -71,23 +71,37 @@ def log_of(name: str) -> Any:
     return JudgmentLog(name)
 
 
-def runs_of(named: Sequence[str]) -> dict[str, pd.DataFrame]:
+def runs_of(named: Sequence[str], gains: Any = None) -> dict[str, pd.DataFrame]:
     """Runs by name: each is a TREC file, the scored documents of irds:ID, or NAME= and one of these.
 
     Raises
     ------
     RCPError
-        If one cannot be read, or two have one name.
+        If one cannot be read, two have one name, or one shares no query or no document with the gains.
     """
     found: dict[str, pd.DataFrame] = {}
     for text in named:
         name, equals, path = text.partition("=")
         if not equals or os.path.exists(text):
             name, path = _stem(text), text
+        if not name:
+            raise RCPError(f"{text!r} gives a run no name; NAME=FILE does")
         if name in found:
             raise RCPError(f"two runs are called {name!r}; name them: NAME=FILE")
         found[name] = _run_of(path)
+        if gains is not None:
+            _refuse_another_collection(name, found[name], gains)
     return found
+
+
+def _refuse_another_collection(name: str, run: pd.DataFrame, gains: Any) -> None:
+    for column, what in (("qid", "query"), ("docno", "document")):
+        theirs, ours = set(run[column]), set(gains.documents[column])
+        if theirs.isdisjoint(ours):
+            raise RCPError(
+                f"run {name} and the gains share no {what}: the run's are {examples(theirs)}, the gains'"
+                f" {examples(ours)}; are these the same collection?"
+            )
 
 
 def _run_of(path: str) -> pd.DataFrame:
@@ -95,9 +109,7 @@ def _run_of(path: str) -> pd.DataFrame:
 
     if not path.startswith(IRDS):
         return read_run(path)
-    from rcp_irx.ir_datasets import reading
-
-    return reading.scored_documents(reading.find(path))
+    return _from_irds(path, "scored_documents")
 
 
 def _stem(path: str) -> str:
@@ -115,9 +127,7 @@ def labels_of(name: str | None) -> pd.DataFrame | None:
 
     if name is None or not name.startswith(IRDS):
         return None if name is None else read_qrels(name)
-    from rcp_irx.ir_datasets import reading
-
-    return reading.labels(reading.find(name))
+    return _from_irds(name, "labels")
 
 
 def grades_of(name: str | None) -> pd.DataFrame | None:
@@ -148,9 +158,7 @@ def topics_of(name: str) -> pd.DataFrame:
 
     if not name.startswith(IRDS):
         return read_topics(name)
-    from rcp_irx.ir_datasets import reading
-
-    return reading.topics(reading.find(name))
+    return _from_irds(name, "topics")
 
 
 def documents_of(name: str, wanted: Collection[str]) -> dict[str, str]:
@@ -159,9 +167,7 @@ def documents_of(name: str, wanted: Collection[str]) -> dict[str, str]:
 
     if not name.startswith(IRDS):
         return read_documents(name, wanted)
-    from rcp_irx.ir_datasets import reading
-
-    return reading.texts(reading.find(name), wanted)
+    return _from_irds(name, "texts", wanted)
 
 
 def pool_of_runs(
@@ -204,3 +210,21 @@ def pool_of_runs(
         warn(f"{len(absent)} of {len(pool)} pool documents have no text in {documents}, left out: {found}")
         pool = pool[pool["docno"].isin(texts)]
     return pool.assign(text=pool["docno"].map(texts)).merge(queries[["qid", "query", *context]], on="qid", how="left")
+
+
+def _from_irds(name: str, what: str, *more: Any) -> Any:
+    """What a function of `ir_datasets.reading` reads of irds:ID.
+
+    Raises
+    ------
+    RCPError
+        If it cannot be read, such as where the dataset is not on disk and its source not reachable.
+    """
+    from rcp_irx.ir_datasets import reading
+
+    try:
+        return getattr(reading, what)(reading.find(name), *more)
+    except RCPError:
+        raise
+    except Exception as error:  # whatever downloads and parsers raise
+        raise RCPError(f"ir_datasets cannot read {name}: {type(error).__name__}: {str(error)[:200]}") from error

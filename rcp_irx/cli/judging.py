@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from rcp_irx.cli.inputs import gains_of, json_option, pool_of_runs
 from rcp_irx.cli.output import show, table
-from rcp_irx.errors import RCPError
+from rcp_irx.errors import RCPError, counted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 LARGEST_FACTOR = 100
+MODEL = (
+    "model",
+    "base_url",
+    "revision",
+    "quantization",
+    "temperature",
+    "max_tokens",
+    "reasoning_effort",
+    "context_length",
+    "timeout",
+    "prices",
+    "concurrency",
+)
+"""Options of a model and its server."""
 
 _OPTIONS = (
     click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
-    click.option("--topics", required=True, metavar="FILE", help="Topics: TSV, JSON lines, or irds:ID."),
-    click.option("--docs", required=True, metavar="FILE", help="Documents: TSV, JSON lines, or irds:ID."),
+    click.option(
+        "--topics",
+        required=True,
+        metavar="FILE",
+        help="Topics: TSV (id, tab, text), JSON lines (qid, query_id, _id or id; query, text or title), or irds:ID.",
+    ),
+    click.option(
+        "--docs",
+        required=True,
+        metavar="FILE",
+        help="Documents: TSV (id, tab, text), JSON lines (docno, doc_id, docid, _id or id; text, doc, contents or body,"
+        " and perhaps title), or irds:ID.",
+    ),
     click.option("--log", required=True, metavar="FILE", help="The judgment log; what is answered there is not asked."),
     click.option("--judge", "kind", type=click.Choice(["openai", "lexical"]), default="openai", show_default=True),
     click.option("--model", help="The model, as its server calls it (judge openai)."),
@@ -79,19 +106,26 @@ def judge(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx judge demo/*.run --topics irds:rcp-irx/demo --docs irds:rcp-irx/demo \\
           --judge lexical --num-results 20 --log my.judgments
+
+    \b
+    With a model (extra openai; key in OPENAI_API_KEY), first what it would take, then until 20 dollars are spent:
+      rcp-irx estimate bm25.run reranker.run --topics topics.tsv --docs corpus.jsonl --log my.judgments \\
+          --model qwen3-32b --base-url http://localhost:8000/v1 --prices 0.1 0.4
+      rcp-irx judge ... --max-cost 20
     """
     from rcp_irx.judging.spending import Spending
 
-    labelling, pools = _labelling(options)
+    labelling, pools = _labelling(options, asks=not dry_run)
     if dry_run:
         return _show_estimate(labelling.estimate(pools), as_json)
     spending = labelling.run(pools, Spending(max_calls, max_tokens_total, max_cost), verbose=not (quiet or as_json))
     failures = labelling.log.failures()
+    failures = failures[~failures["answered"]]
     log = options["log"]
     text = f"{len(pools)} queries judged by {labelling.judge.name!r}: {spending.describe()}; the log is {log}"
     if len(failures):
         kinds = failures["failure"].value_counts().reset_index()
-        text += f"\n{len(failures)} failed windows in the log:\n{table(kinds)}"
+        text += f"\n{counted(len(failures), 'failed attempt')} in the log, not answered since:\n{table(kinds)}"
     used = {name: getattr(spending, name) for name in ("calls", "failed", "tokens", "cost")}
     found = {"queries": len(pools), **used, "failures": failures, "log": log}
     return show(f"{text}\nnext: rcp-irx fit {log} -o my.gains", found, as_json)
@@ -108,7 +142,7 @@ def estimate(as_json: bool, **options: Any) -> None:
       rcp-irx estimate demo/*.run --topics irds:rcp-irx/demo --docs irds:rcp-irx/demo \\
           --judge lexical --num-results 20 --log my.judgments
     """
-    labelling, pools = _labelling(options)
+    labelling, pools = _labelling(options, asks=False)
     _show_estimate(labelling.estimate(pools), as_json)
 
 
@@ -164,13 +198,17 @@ def fit(
     show(f"{gains}\n{table(gains.criteria[columns])}\nsaved in {output}", found, as_json)
 
 
-def _labelling(options: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Who is asked about which pools."""
+def _labelling(options: dict[str, Any], *, asks: bool) -> tuple[Any, list[Any]]:
+    """Who is asked about which pools; the log is made where it `asks`."""
     from rcp_irx.judging.judges.lexical import LexicalJudge
     from rcp_irx.judging.labelling import Labelling
     from rcp_irx.judging.log import JudgmentLog
     from rcp_irx.judging.rubric import Rubric
 
+    if options["qrels"] and not options["add"]:
+        raise click.UsageError("--qrels is for --add: labels are not judged, and join a pool only where that says so")
+    if options["kind"] == "lexical":
+        _refuse_model_options()
     frame = pool_of_runs(
         options["runs"],
         options["topics"],
@@ -182,7 +220,8 @@ def _labelling(options: dict[str, Any]) -> tuple[Any, list[Any]]:
         options["context"],
     )
     who = LexicalJudge() if options["kind"] == "lexical" else _model(options)
-    log = JudgmentLog(options["log"], keep_text=options["keep_text"])
+    there = asks or not options["log"] or os.path.exists(options["log"])
+    log = JudgmentLog(options["log"] if there else None, keep_text=options["keep_text"])
     rubric = Rubric.load(options["rubric"]) if options["rubric"] else Rubric.load()
     labelling = Labelling(who, log, rubric, _protocol(options["protocol"]), options["retry_failed"])
     return labelling, labelling.pools(
@@ -190,13 +229,21 @@ def _labelling(options: dict[str, Any]) -> tuple[Any, list[Any]]:
     )
 
 
+def _refuse_model_options() -> None:
+    """Options of a model's server mean nothing to the lexical judge."""
+    context = click.get_current_context()
+    given = [name for name in MODEL if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise click.UsageError(f"{options} is for --judge openai; the lexical judge asks no model")
+
+
 def _model(options: dict[str, Any]) -> Any:
     from rcp_irx.judging.judges.openai import OpenAIJudge
 
     if not options["model"]:
         raise click.UsageError("--model is missing: the model, as its server calls it (or --judge lexical)")
-    same = ("base_url", "revision", "quantization", "temperature", "max_tokens", "reasoning_effort", "context_length")
-    given = {name: options[name] for name in (*same, "timeout", "prices")}
+    given = {name: options[name] for name in MODEL if name not in ("model", "concurrency")}
     return OpenAIJudge(options["model"], max_concurrency=options["concurrency"], **given)
 
 

@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from rcp_irx.errors import RCPError, examples
+from rcp_irx.files import is_stdout
 
 
-def show(text: str, values: Any, as_json: bool) -> None:
-    """Print a text for people, or values as JSON."""
-    click.echo(json.dumps(plain(values), ensure_ascii=False, indent=1) if as_json else text)
+def show(text: str, values: Any, as_json: bool, written: str = "") -> None:
+    """Print a text for people, or values as JSON; on stderr where stdout holds what was `written`."""
+    said = json.dumps(plain(values), ensure_ascii=False, indent=1) if as_json else text
+    click.echo(said, err=is_stdout(written))
 
 
 def table(frame: pd.DataFrame, digits: int = 4, *, index: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import click
 import numpy as np
@@ -22,8 +23,9 @@ from rcp_irx.cli.inputs import (
     runs_of,
 )
 from rcp_irx.cli.output import plain, show, tsv_of
-from rcp_irx.errors import RCPError
+from rcp_irx.errors import RCPError, examples
 from rcp_irx.files import write
+from rcp_irx.tables import KEYS
 
 
 @click.command()
@@ -65,17 +67,22 @@ def report(
     if prices is not None and log is None:
         raise click.UsageError("--prices is for what --log says was used: give both")
     table = gains_of(gains, dataset)
-    frames = runs_of(runs)
+    frames = runs_of(runs, table)
     held = log_of(log) if log else None
     content = gather(table, frames, labels_of(qrels), held, k=cutoff, title=title, prices=prices)
     if docs:
-        content = content.with_texts(documents_of(docs, content.docnos))
+        texts = documents_of(docs, content.docnos)
+        if not texts:
+            shown = examples(content.docnos)
+            raise RCPError(f"{docs} holds none of the {len(content.docnos)} documents that are shown: {shown}")
+        content = content.with_texts(texts)
     page, length = render(content)
     write(output, page)
     size = os.path.getsize(output)
     cut = f"; texts are cut to {length} characters" if length else ""
     found = {"file": output, "bytes": size, "warnings": content.warnings, "missing": content.missing}
-    show(f"{output}: {size / 1e6:.1f} MB, {len(content.queries)} queries{cut}", found, as_json)
+    lacking = "".join(f"\n! {text}" for text in content.missing)
+    show(f"{output}: {size / 1e6:.1f} MB, {len(content.queries)} queries{cut}{lacking}", found, as_json, output)
 
 
 @click.command()
@@ -108,7 +115,7 @@ def describe(
     from rcp_irx.report.appendix import describe as described
 
     table = gains_of(gains, dataset)
-    found = described(table, runs_of(runs), labels_of(qrels), grades_of(grades), k=cutoff)
+    found = described(table, runs_of(runs, table), labels_of(qrels), grades_of(grades), k=cutoff)
     show((found.latex() if latex else found.markdown()).rstrip(), found, as_json)
 
 
@@ -137,6 +144,9 @@ def export(
 ) -> None:
     """Write gains for other tools: as TSV, as JSON lines, or as TREC qrels.
 
+    TSV and JSON lines hold the gains, people's labels with --qrels, and what the fit says of each document: ability,
+    raw score, standard errors, answers.
+
     TREC qrels hold whole numbers. With --scale 1000 a gain of .8571 becomes 857, and the second field of each line says
     "x1000"; documents without a gain are left out. nDCG of such labels is RCP-nDCG up to the rounding.
 
@@ -149,14 +159,26 @@ def export(
     if scale is not None and not trec:
         raise click.UsageError("--scale is for --trec: the other formats keep gains as they are")
     table = gains_of(gains, dataset)
-    frame = table.qrels(labels_of(qrels))
+    frame = _columns(table, labels_of(qrels))
     if trec:
         frame = _as_trec(frame, column, scale, output)
     elif jsonl:
         write(output, "".join(json.dumps(plain(row), ensure_ascii=False) + "\n" for row in frame.to_dict("records")))
     else:
         write(output, tsv_of(frame))
-    show(f"{len(frame)} rows of {table.label} in {output}", {"rows": len(frame), "file": output}, as_json)
+    show(f"{len(frame)} rows of {table.label} in {output}", {"rows": len(frame), "file": output}, as_json, output)
+
+
+def _columns(gains: Any, labels: pd.DataFrame | None) -> pd.DataFrame:
+    """All that is known of each document: its gains and, where people's labels are, these; then what the fit says."""
+    if labels is None and len(gains.human_labels):
+        labels = gains.human_labels
+    frame: pd.DataFrame = gains.qrels(labels)
+    if labels is None:
+        frame = frame.drop(columns="label")  # made of the gains: people's they are not
+    rest = gains.documents.drop(columns=["gain", "excluded", "pool_rank"])
+    keys = [name for name in KEYS if name in frame.columns]
+    return frame.merge(rest if "dataset" in keys else rest.drop(columns="dataset"), on=keys, how="left", sort=False)
 
 
 def _as_trec(frame: pd.DataFrame, column: str, scale: int | None, output: str) -> pd.DataFrame:
@@ -164,6 +186,8 @@ def _as_trec(frame: pd.DataFrame, column: str, scale: int | None, output: str) -
 
     if column not in frame.columns or frame[column].dtype.kind not in "iuf":
         numbers = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+        if column == "label":
+            raise RCPError("--column label writes people's labels: give --qrels")
         raise RCPError(f"--column {column!r} is no column of numbers of the gains; there are {', '.join(numbers)}")
     values = frame[column].to_numpy(dtype=float)
     there = ~np.isnan(values) & ~frame["excluded"].to_numpy(dtype=bool)

@@ -97,19 +97,28 @@ class JudgmentLog(JudgmentStore):
         names = "dataset qid judge stage phase number attempt failure finish_reason raw answered".split()
         return pd.DataFrame([row[:-1] for row in rows], columns=names).astype({"answered": bool})
 
-    def usage(self) -> pd.DataFrame:
-        """Calls made, one row per judge and stage.
+    def queries(self) -> pd.DataFrame:
+        """The queries that were judged or begun, and by whom: `dataset, qid, judge`."""
+        rows = self._read(
+            "SELECT DISTINCT p.dataset, p.qid, l.judge FROM plans l JOIN pools p ON p.id = l.pool ORDER BY 1, 2, 3"
+        )
+        return pd.DataFrame(rows, columns=["dataset", "qid", "judge"], dtype=object)
+
+    def usage(self, datasets: Iterable[str] | None = None) -> pd.DataFrame:
+        """Calls made, for some datasets or all, one row per judge and stage.
 
         Columns `judge, stage, windows, calls, answered, noted, failed, prompt_tokens, completion_tokens, seconds`.
         Noted answers count although something is odd about them (scores beyond 5 in size, or all equal). Seconds of
         calls that were in flight at the same time add up.
         """
         rows = self._read(
-            "WITH k AS (SELECT DISTINCT l.judge, l.stage, w.key FROM windows w JOIN plans l ON l.id = w.plan)"
+            "WITH k AS (SELECT DISTINCT l.judge, l.stage, w.key FROM windows w JOIN plans l ON l.id = w.plan"
+            " JOIN pools p ON p.id = l.pool WHERE ?1 IS NULL OR p.dataset IN (SELECT value FROM json_each(?1)))"
             " SELECT k.judge, k.stage, count(DISTINCT k.key), count(a.key), coalesce(sum(a.failure = ''), 0),"
             " coalesce(sum(a.note != ''), 0), coalesce(sum(a.failure != ''), 0), coalesce(sum(a.prompt_tokens), 0),"
             " coalesce(sum(a.completion_tokens), 0), coalesce(sum(a.seconds), 0.0)"
-            " FROM k LEFT JOIN attempts a ON a.key = k.key GROUP BY k.judge, k.stage ORDER BY k.judge, k.stage DESC"
+            " FROM k LEFT JOIN attempts a ON a.key = k.key GROUP BY k.judge, k.stage ORDER BY k.judge, k.stage DESC",
+            [None if datasets is None else json.dumps(list(datasets))],
         )
         names = "judge stage windows calls answered noted failed prompt_tokens completion_tokens seconds".split()
         return pd.DataFrame(rows, columns=names)

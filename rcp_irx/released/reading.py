@@ -153,6 +153,7 @@ def _table(
     )
     metadata = {
         "released": origin,
+        "rcp_irx": "",  # who made them is not known
         "fit_id": _fit_id(documents, items),
         "derived": f"[{dataset}]" if dataset else "",
     }

@@ -5,6 +5,7 @@ It states what the table and the checks hold, and says so where something was no
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +13,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rcp_irx._version import __version__
 from rcp_irx.analysis.diagnosis import diagnose
 from rcp_irx.analysis.results import Runs, read_runs, score_runs
 from rcp_irx.errors import counted
 from rcp_irx.evaluation.coverage import LEAST_COVERAGE
 from rcp_irx.gains import GainTable
 
+EMPTY = hashlib.sha256(b"").hexdigest()
+"""The hash of the prompt of a judge that has none."""
 HASH = 12
 """Characters of a hash that are printed."""
+
+TOLD = {
+    ("AUC", "gain"),
+    ("AUC", "qrel positive"),
+    ("AUC at qrel 0", "gain"),
+    ("Spearman", "ability"),
+    ("Spearman", "ceiling"),
+    ("concordance", "ability"),
+    ("ECE", "gain"),
+    ("ECE", "chance alone"),
+    ("agreement with one annotator", "gain"),
+    ("agreement with one annotator", "a second annotator"),
+}
+"""What of the agreement with people an appendix tells."""
 
 LIMITS = (
     "The labels are one judge's reading of relevance, document by document: they say nothing of redundancy, and share"
@@ -96,24 +112,28 @@ def describe(
 def _judging(gains: GainTable) -> str:
     held = gains.metadata
     prompts = held.get("prompts") or {}
-    hashes = [f"the {stage} prompt {digest[:HASH]}" for stage, digest in sorted(prompts.items(), reverse=True)]
+    hashes = [
+        f"the {stage} prompt {digest[:HASH]}" if digest != EMPTY else f"no {stage} prompt"
+        for stage, digest in sorted(prompts.items(), reverse=True)
+    ]
     hashes += [f"the rubric {held['rubric'][:HASH]}"] if held.get("rubric") else []
     by = f" (SHA-256: {', '.join(hashes)})" if hashes else " (prompts and rubric not recorded)"
     note = f" Note: {held['note']}." if held.get("note") else ""
     judge = held.get("judge") or "not recorded"
+    made = f"rcp_irx {held['rcp_irx']}" if held.get("rcp_irx") else "a program that is not recorded"
     return (
-        f"Relevance labels are Rubric-Calibrated Preferences made with rcp_irx {held.get('rcp_irx', __version__)}. The"
-        f" judge is {judge}, its settings and revision as far as its name tells{by}.{note}"
+        f"Relevance labels are Rubric-Calibrated Preferences, made with {made}. The judge is {judge}, its settings and"
+        f" revision as far as its name tells{by}.{note}"
     )
 
 
 def _asked(gains: GainTable) -> str:
     held, documents = gains.metadata, gains.documents
     sizes = documents.groupby(["dataset", "qid"]).size()
-    windows = held.get("windows") or {}
+    windows = gains.windows
     failed = "the number of failed windows is not recorded"
-    if windows.get("planned"):
-        failed = f"{windows['failed']} of {windows['planned']} windows had no usable answer"
+    if windows and windows[1]:
+        failed = f"{windows[0]} of {windows[1]} windows had no usable answer"
     placed = "the placements are not recorded"
     if documents["n"].notna().any():
         low, middle, high = np.nanquantile(documents["n"].to_numpy(float), [0, 0.5, 1])
@@ -152,14 +172,17 @@ def _fit(gains: GainTable, checks: Any) -> str:
 
 
 def _runs(gains: GainTable, frames: dict[str, pd.DataFrame], k: int) -> str:
-    coverage = score_runs(frames, gains, k=k).coverage.mean()
+    covered = score_runs(frames, gains, k=k).coverage
+    coverage, silent = covered.mean(), covered.isna().sum()
+    unanswered = [f"{name} ({counted(int(number), 'query', 'queries')})" for name, number in silent.items() if number]
+    missed = f" Nothing is ranked, and counts 0, for some queries of {', '.join(unanswered)}." if unanswered else ""
     low = coverage[coverage < LEAST_COVERAGE]
     tied = {name: float(run.duplicated(["qid", "score"], keep=False).mean()) for name, run in frames.items()}
     few = f"; under {LEAST_COVERAGE:g} are {', '.join(map(str, low.index))}" if len(low) else ""
     return (
         f"Of the first {k} documents of {counted(len(frames), 'system')}, {coverage.min():.1%} to {coverage.max():.1%}"
         f" have a gain{few}. Up to {max(tied.values()):.1%} of a system's documents share their score with another one"
-        " of the query; such documents rank by id, descending, as in trec_eval."
+        f" of the query; such documents rank by id, descending, as in trec_eval.{missed}"
     )
 
 
@@ -169,9 +192,9 @@ def _agreement(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame | Non
     found = agreement(gains, grades, qrels)
     rows = found.measures[found.measures["dataset"] == found.measures["dataset"].iloc[0]]
     said = [
-        f"{row.measure} of {row.of} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}] ({row.n} {row.unit})"
+        f"{row.measure} of {row.of} {row.value:.3f}{_interval(row.low, row.high)} ({row.n} {row.unit})"
         for row in rows.itertuples()
-        if np.isfinite(row.value)
+        if np.isfinite(row.value) and (row.measure, row.of) in TOLD
     ]
     notes = f" To note: {'; '.join(found.warnings)}." if found.warnings else ""
     datasets = found.documents["dataset"].nunique()
@@ -180,6 +203,10 @@ def _agreement(gains: GainTable, grades: pd.DataFrame, qrels: pd.DataFrame | Non
         f"Agreement with people's grades{pooled}, relevant from {found.threshold:g} on, with 95% intervals from"
         f" resampled queries: {'; '.join(said)}.{notes}"
     )
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if np.isnan(low) else f" [{low:.3f}, {high:.3f}]"
 
 
 def _line(text: str) -> str:

@@ -15,7 +15,7 @@ from rcp_irx.analysis.results import Runs, read_runs, score_runs
 from rcp_irx.calibration import gain
 from rcp_irx.calibration.gain import pass_probabilities
 from rcp_irx.documents import with_keys, with_labels
-from rcp_irx.errors import counted
+from rcp_irx.errors import RCPError, counted, examples
 from rcp_irx.evaluation.coverage import LEAST_COVERAGE
 from rcp_irx.gains import KEYS, GainTable
 from rcp_irx.judging.judges.settings import prices as checked_prices
@@ -85,7 +85,14 @@ class Content:
 
     def with_texts(self, texts: Mapping[str, str]) -> Content:
         """The same with the documents' texts, by id."""
-        return replace(self, texts=texts, missing=[text for text in self.missing if not texts or text != NO_TEXTS])
+        if not texts:
+            return self
+        missing = [text for text in self.missing if text != NO_TEXTS]
+        without = self.docnos - set(texts)
+        if without:
+            number = f"{len(without)} of {counted(len(self.docnos), 'document')}"
+            missing.append(f"No text was given of {number}: {examples(without)}.")
+        return replace(self, texts=texts, missing=missing)
 
     def longest_text(self) -> int:
         """Characters of the longest text."""
@@ -132,8 +139,7 @@ def gather(
     compared = compare(frames, gains, qrels, k=k) if frames else None
     checks = diagnose(gains, runs=frames, qrels=qrels, k=k)
     queries = _queries(gains, frames, k)
-    usage = pd.DataFrame() if log is None else _usage(log, prices)
-    failures = pd.DataFrame() if log is None else log.failures()
+    usage, failures = (pd.DataFrame(), pd.DataFrame()) if log is None else _judging(log, gains, prices)
     theta = gains.documents["theta"].to_numpy(float)
     beta = gains.criteria["beta"].to_numpy(float)
     return Content(
@@ -170,13 +176,31 @@ def _facts(gains: GainTable) -> list[tuple[str, str]]:
     return facts
 
 
-def _usage(log: JudgmentLog, prices: tuple[float, float] | None) -> pd.DataFrame:
-    """What the judging took, in dollars too where prices are known."""
-    usage = log.usage()
+def _judging(
+    log: JudgmentLog, gains: GainTable, prices: tuple[float, float] | None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What the judging of these gains took, in dollars too where prices are known; and its failed attempts.
+
+    Raises
+    ------
+    RCPError
+        If the log holds no judgment of these gains' queries, or none of their judge.
+    """
+    held, judge = log.queries(), gains.metadata.get("judge")
+    own = held.merge(gains.queries[KEYS[:2]], on=KEYS[:2])
+    if own.empty:
+        theirs, ours = (examples(rows[KEYS[:2]].itertuples(index=False, name=None)) for rows in (held, gains.queries))
+        raise RCPError(f"the log {log.path} is of other gains: it holds (dataset, query) {theirs}, the gains {ours}")
+    if judge and judge not in set(own["judge"]):
+        others = examples(own["judge"])
+        raise RCPError(f"the log {log.path} holds nothing of the gains' judge {judge!r}; it is of {others}")
+    usage, failures = log.usage(gains.datasets), log.failures().merge(gains.queries[KEYS[:2]], on=KEYS[:2])
+    if judge:
+        usage, failures = (rows[rows["judge"] == judge].reset_index(drop=True) for rows in (usage, failures))
     if prices is not None:
         prompt, completion = checked_prices(prices)
         usage["dollars"] = (usage["prompt_tokens"] * prompt + usage["completion_tokens"] * completion) / 1e6
-    return usage
+    return usage, failures
 
 
 def _missing(runs: Any, qrels: Any, usage: pd.DataFrame) -> list[str]:
@@ -230,7 +254,8 @@ def _percentiles(gains: GainTable) -> list[Percentiles]:
 def _counts(failures: pd.DataFrame) -> pd.DataFrame:
     if not len(failures):
         return pd.DataFrame()
-    return failures.groupby(["stage", "failure"], sort=True).size().reset_index(name="windows")
+    counts = failures.groupby(["stage", "failure"], sort=True)["answered"].agg(["size", "sum"])
+    return counts.rename(columns={"size": "attempts", "sum": "answered"}).reset_index()
 
 
 def _queries(gains: GainTable, frames: dict[str, pd.DataFrame] | None, k: int) -> pd.DataFrame:
@@ -258,7 +283,7 @@ def _documents(
     table = gains.documents
     kept = [*KEYS, "gain", "theta", "bt", "n", "excluded"]
     kept += [name for name in ("gain_se", "not_shown") if name in table.columns]
-    rows = table[[*kept, *gains.criteria["id"]]].copy()
+    rows = table[[*kept, *gains.criteria["id"]]].rename(columns={name: f"pass:{name}" for name in gains.criteria["id"]})
     dataset = gains.datasets[0] if len(gains.datasets) == 1 else ""
     ranks = _all_ranks(gains, frames)
     beyond = [of[of[name] <= SHOWN_BEYOND_THE_POOL][KEYS] for name, of in ranks.items()]

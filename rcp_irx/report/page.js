@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const criteria = read("criteria"), systems = read("systems"), packed = read("documents");
+  const criteria = read("criteria"), systems = read("systems"), printed = read("printed"), packed = read("documents");
   const table = document.getElementById("table"), body = table.tBodies[0];
   const rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
   const haystack = rows.map((row) => [...row.cells].filter((c) => !c.classList.contains("num")).map((c) => c.textContent).join(" ").toLowerCase());
@@ -19,27 +19,36 @@
     return JSON.parse(await new Response(stream).text());
   };
 
-  const columns = (held) => {
-    const found = [["Document", (i) => node("th", held.docno[i])]];
-    if (held.text) found.push(["Text", (i) => node("td", held.text[i] === null ? "(no text given)" : held.text[i], "text")]);
-    const number = (name, of) => found.push([name, (i) => node("td", of(i), "num")]);
+  const numbers = (held) => {
+    const found = [];
+    const number = (name, of, kind = "num") => found.push([name, (i) => node("td", of(i), kind), kind]);
     number("Gain", (i) => digits(held.gain[i], 3) + (held.gain_se && held.gain_se[i] !== null ? " ± " + digits(held.gain_se[i], 3) : "") + (held.excluded[i] ? " (excluded)" : ""));
+    if (held.label) number("Label", (i) => (held.label[i] === null ? "–" : String(held.label[i])));
+    systems.forEach((name, place) => number(name, (i) => (held["rank:" + name][i] === null ? "–" : String(held["rank:" + name][i])), place < printed ? "num system" : "num system beyond"));
+    for (const criterion of criteria) number(criterion.id, (i) => (held["pass:" + criterion.id][i] === null ? "–" : held["pass:" + criterion.id][i] + "/" + held.n[i]));
     number("Ability", (i) => digits(held.theta[i], 2));
     number("Raw score", (i) => digits(held.bt[i], 2));
-    for (const criterion of criteria) number(criterion.id, (i) => (held[criterion.id][i] === null ? "–" : held[criterion.id][i] + " of " + held.n[i]));
-    if (held.label) number("Label", (i) => (held.label[i] === null ? "–" : String(held.label[i])));
     if (held.not_shown) number("Not shown to the judge", (i) => (held.not_shown[i] ? Math.round(100 * held.not_shown[i]) + "%" : ""));
-    for (const name of systems) number(name, (i) => (held["rank:" + name][i] === null ? "–" : String(held["rank:" + name][i])));
     return found;
   };
 
   const detail = (held) => {
-    const shown = columns(held), inner = document.createElement("table");
-    inner.append(node("caption", "Documents by gain; a system's column is the rank that it gives"));
+    const shown = numbers(held), inner = document.createElement("table");
+    inner.append(node("caption", "Documents by gain; a system's column is the rank that it gives, a criterion's its passes of its answers"));
     const head = inner.createTHead().insertRow();
-    shown.forEach(([name], place) => { const cell = node("th", name, place && name !== "Text" ? "num" : ""); cell.scope = "col"; head.append(cell); });
-    const rowsOf = inner.createTBody();
-    held.docno.forEach((_, i) => { const row = rowsOf.insertRow(); shown.forEach(([, make]) => row.append(make(i))); row.firstChild.scope = "row"; });
+    head.append(node("th", "Document", "id"));
+    for (const [name, , kind] of shown) head.append(node("th", name, kind));
+    for (const cell of head.cells) cell.scope = "col";
+    held.docno.forEach((docno, i) => {
+      const group = inner.appendChild(document.createElement("tbody")), row = group.insertRow();
+      const name = row.appendChild(node("th", docno, "id"));
+      name.scope = "row";
+      for (const [, make] of shown) row.append(make(i));
+      if (!held.text) return;
+      const text = group.insertRow().appendChild(node("td", undefined, "text"));
+      text.colSpan = shown.length + 1;
+      text.append(node("div", held.text[i] === null ? "(no text given)" : held.text[i]));
+    });
     return inner;
   };
 

@@ -17,6 +17,9 @@ from rcp_irx.report.content import Content
 TEXT_LENGTHS = (4000, 2000, 1000, 700, 500, 400, 300, 200, 150, 100, 50, 1)
 """Characters of each document's text that are tried, where all are too many, until the page is small enough."""
 
+PRINTED = 6
+"""Systems in the tables of queries and documents on paper, which is only so wide."""
+
 SAMPLE = 20
 """The size of a page is guessed from every so many-th query."""
 
@@ -63,6 +66,7 @@ def _page(content: Content, length: int | None) -> str:
         calibration=_calibration(content),
         packed={str(i): packed(rows) for i, rows in enumerate(content.documents_of_queries(length))},
         length=length,
+        printed=PRINTED,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # half an emoji is no text that can be written
 
@@ -121,7 +125,7 @@ def _scores(content: Content) -> Any:
 
 
 def _calibration(content: Content) -> Any:
-    bins = content.bins
+    bins = content.bins[content.bins["answers"] > 0]
     if not len(bins):
         return None
     text = "Observed share of passes over predicted probability: " + "; ".join(

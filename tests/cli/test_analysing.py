@@ -106,6 +106,11 @@ def test_gains_of_several_datasets_ask_for_one_in_the_shells_words(demo, tmp_pat
         assert "'one', 'two': give --dataset\n" in asked, source
     of_one = rcp_irx("diagnose", tmp_path / "both.gains", *RUNS, "--dataset", "two", "--json", cwd=demo, code=1)
     assert of_one == rcp_irx("diagnose", "demo.gains", *RUNS, "--json", cwd=demo, code=1)
+    own = ("--qid", "3", "--json")
+    one = rcp_irx("explain", tmp_path / "both.gains", *RUNS[:2], "--dataset", "two", *own, cwd=demo)
+    assert (
+        json.loads(one)["scores"] == json.loads(rcp_irx("explain", "demo.gains", *RUNS[:2], *own, cwd=demo))["scores"]
+    )
     (tmp_path / "file").write_text("not a log")
     asked = rcp_irx("diagnose", tmp_path / "file", "--dataset", "two", cwd=demo, code=2)
     assert "--dataset is for gains" in asked
@@ -133,3 +138,26 @@ def test_every_word_for_the_shell_stands_in_a_message_of_the_library():
     whole = re.sub(r'"\s*f?"', "", "\n".join(sources))  # parts of one message
     for pattern in IN_THE_SHELL:
         assert re.search(pattern, whole), pattern
+
+
+def test_one_system_has_no_pairs_and_no_empty_table(demo):
+    text = rcp_irx("compare", "demo.gains", RUNS[0], cwd=demo)
+    assert "Empty" not in text
+    assert "every pair" not in text
+
+
+def test_noise_is_asked_for_in_the_shells_words(demo, tmp_path):
+    gains = GainTable.load(demo / "demo.gains")
+    bare = GainTable(gains.documents.drop(columns="gain_se"), gains.queries, gains.criteria, gains.metadata)
+    bare.save(tmp_path / "bare.gains")
+    said = rcp_irx("compare", tmp_path / "bare.gains", *RUNS, "--label-noise", cwd=demo, code=2)
+    assert "label_noise" not in said
+    assert "`rcp-irx fit` gives it" in said
+    assert "name it without #" in rcp_irx("compare", f"{demo / 'demo.gains'}#x", *RUNS, cwd=demo, code=2)
+
+
+def test_queries_that_are_not_compared_are_told_in_the_result(demo, tmp_path):
+    rows = [line for line in (demo / "demo.qrels").read_text().splitlines() if line.startswith(("1 ", "2 "))]
+    (tmp_path / "two.qrels").write_text("\n".join(rows))
+    said = json.loads(rcp_irx("compare", "demo.gains", *RUNS, "--qrels", tmp_path / "two.qrels", "--json", cwd=demo))
+    assert "2 of 10 queries are compared: the others have no label" in said["warnings"]

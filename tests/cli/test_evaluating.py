@@ -50,6 +50,8 @@ def test_people_see_a_table_and_shells_a_tsv(demo):
         (["demo.gains", "longest.run", "./longest.run"], "two runs are called 'longest'"),
         (["demo.gains", "longest.run", "-m", "AP"], "the measure 'AP' reads people's labels: give --qrels"),
         (["demo.gains", "longest.run", "-m", "Nothing@10"], "none that ir_measures knows"),
+        (["demo.gains", "longest.run", "--tsv", "--json"], "give one"),
+        (["demo.gains", "=longest.run"], "gives a run no name"),
         (["demo.gains", "longest.run", "--qrels", "longest.run"], "longest.run, line 1: a TREC qrels has 4 fields"),
         (["demo.gains", "longest.run", "--dataset", "x"], "no gains for dataset 'x'"),
         (["demo.gains", "longest.run", "--qrels", "irds:no-such"], "ir_datasets has no dataset 'no-such'"),
@@ -158,3 +160,43 @@ def test_queries_that_a_run_lacks_score_0_and_are_told(demo, tmp_path):
     lost = next(row["RCPJudged@10"] for row in queries if row["qid"] == "3") / 10
     assert error.splitlines()[:1] == ["rcp-irx: warning: short ranks nothing for 1 query, 0 there: '3'"]
     assert short["RCPJudged@10"] == pytest.approx(whole["RCPJudged@10"] - lost)
+
+
+def test_runs_and_labels_of_another_collection_are_refused_whatever_their_queries_are_called(demo, tmp_path):
+    rows = (demo / "longest.run").read_text().splitlines()
+    (tmp_path / "other.run").write_text("\n".join(line.replace(" d", " z", 1) for line in rows))
+    (tmp_path / "queries.run").write_text("\n".join(f"q{line}" for line in rows))
+    labels = (demo / "demo.qrels").read_text().splitlines()
+    (tmp_path / "other.qrels").write_text("\n".join(line.replace(" d", " z", 1) for line in labels))
+    for command in (["evaluate"], ["compare"], ["diagnose"], ["describe"], ["report", "-o", tmp_path / "r.html"]):
+        for run, what in (("other", "document"), ("queries", "query")):
+            said = rcp_irx(*command, "demo.gains", tmp_path / f"{run}.run", cwd=demo, code=2)
+            assert said.count("\n") == 1
+            assert f"run {run} and the gains share no {what}: " in said, command
+        said = rcp_irx(*command, "demo.gains", "longest.run", "--qrels", tmp_path / "other.qrels", cwd=demo, code=2)
+        assert "no labelled document has a gain: the qrels' documents are 'z" in said.splitlines()[-1], command
+
+
+def test_warnings_of_a_measure_name_the_run(demo):
+    _, _, error = ran("evaluate", "demo.gains", "longest.run", "rare-words.run", cwd=demo)
+    told = [line.removeprefix("rcp-irx: warning: ").split(": ")[0] for line in error.splitlines()]
+    assert told
+    assert set(told) <= {"longest", "rare-words"}
+
+
+def test_a_dataset_that_cannot_be_read_is_told_in_one_line(demo, monkeypatch):
+    reading = pytest.importorskip("rcp_irx.ir_datasets.reading", reason="ir_datasets is not installed")
+
+    def unreachable(source):
+        raise RuntimeError(("All download sources failed", []))
+
+    monkeypatch.setattr(reading, "labels", unreachable)
+    said = rcp_irx("evaluate", "demo.gains", "longest.run", "--qrels", "irds:rcp-irx/demo", cwd=demo, code=2)
+    assert said.count("\n") == 1
+    assert "ir_datasets cannot read irds:rcp-irx/demo: RuntimeError" in said
+
+
+def test_huge_labels_are_no_labels(demo, tmp_path):
+    (tmp_path / "huge.qrels").write_text("1 0 d002 99999999999999999999\n")
+    said = rcp_irx("evaluate", "demo.gains", "longest.run", "--qrels", tmp_path / "huge.qrels", cwd=demo, code=2)
+    assert "whole numbers" in said

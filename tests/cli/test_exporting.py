@@ -6,7 +6,10 @@ import gzip
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import ir_measures
 import numpy as np
@@ -20,7 +23,10 @@ from tests.cli.conftest import installed, rcp_irx
 
 
 def test_tsv_and_json_lines_are_exact(demo, tmp_path):
-    expected = GainTable.load(demo / "demo.gains").qrels()
+    table = GainTable.load(demo / "demo.gains")
+    expected = table.qrels().drop(columns="label")  # which would be made of the gains
+    rest = table.documents.drop(columns=["dataset", "gain", "excluded", "pool_rank"])
+    expected = expected.merge(rest, on=["qid", "docno"], how="left")
     rcp_irx("export", "demo.gains", "-o", tmp_path / "a.tsv", cwd=demo)
     rcp_irx("export", "demo.gains", "-o", tmp_path / "a.jsonl", "--jsonl", cwd=demo)
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
@@ -29,7 +35,8 @@ def test_tsv_and_json_lines_are_exact(demo, tmp_path):
         pd.DataFrame(rows),
     ):
         assert list(back.columns) == list(expected.columns)
-        np.testing.assert_array_equal(back["gain"].astype(float), expected["gain"])
+        for name in ("gain", "gain_se", "theta", "C3"):
+            np.testing.assert_array_equal(back[name].astype(float), expected[name])
         assert back["docno"].tolist() == expected["docno"].tolist()
 
 
@@ -56,6 +63,9 @@ def test_fractions_are_not_written_as_whole_numbers(demo, tmp_path):
     rcp_irx("export", "demo.gains", "-o", target, "--trec", "--column", "label", "--qrels", "demo.qrels", cwd=demo)
     labels = read_qrels(target)
     assert set(labels["label"]) == {-1, 0, 1, 2, 3}
+    assert "people's labels: give --qrels" in rcp_irx(
+        "export", "demo.gains", "-o", target, "--trec", "--column", "label", cwd=demo, code=2
+    )
     assert "no column of numbers" in rcp_irx(
         "export", "demo.gains", "-o", target, "--trec", "--column", "docno", cwd=demo, code=2
     )
@@ -103,3 +113,17 @@ def test_quotes_in_ids_stay_as_they_are_and_tabs_are_refused(demo, tmp_path):
     said = rcp_irx("export", tmp_path / "odd.gains", "-o", tmp_path / "b.tsv", cwd=demo, code=2)
     assert "no tab or line's end; docno" in said
     assert not (tmp_path / "b.tsv").exists()
+
+
+def test_what_the_shell_opened_is_added_to_and_stays_clean(demo, tmp_path):
+    script = Path(sys.executable).parent / "rcp-irx"
+    kept, pipe = tmp_path / "all.tsv", tmp_path / "pipe.tsv"
+    kept.write_text("keep\n")
+    for line in (f"'{script}' export demo.gains -o /dev/stdout >> '{kept}'",
+                 f"'{script}' export demo.gains -o /dev/stdout | cat > '{pipe}'",
+                 f"'{script}' export demo.gains -o >(cat > '{tmp_path / 'sub.tsv'}') && sleep 1"):  # fmt: skip
+        done = subprocess.run(["bash", "-c", line], cwd=demo, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert kept.read_text() == "keep\n" + pipe.read_text()
+    assert pipe.read_text().startswith("qid\t")
+    assert (tmp_path / "sub.tsv").read_text() == pipe.read_text()

@@ -89,6 +89,11 @@ def test_ctrl_c_leaves_a_good_log_and_says_how_to_go_on(demo, tmp_path):
         ([*RUNS, *COLLECTION, "--log", "l", "--context-field", "mood"], "have no field 'mood'"),
         ([*RUNS, *COLLECTION, "--log", "l", "--add", "judged"], "needs --qrels"),
         ([*RUNS, *COLLECTION, "--log", "l", "--max-cost", "3"], "prices"),
+        (
+            [*RUNS, *COLLECTION, "--log", "l", "--prices", "1", "1", "--timeout", "0"],
+            "--timeout, --prices is for --judge",
+        ),
+        ([*RUNS, *COLLECTION, "--log", "l", "--qrels", "demo.qrels"], "--qrels is for --add"),
         ([*RUNS, "--topics", "none.tsv", *COLLECTION[2:], "--log", "l"], "topics none.tsv cannot be read"),
         ([*RUNS, *COLLECTION, "--log", "no/such/folder"], "cannot be used"),
         ([*RUNS, *COLLECTION, "--log", "demo.qrels"], "demo.qrels"),
@@ -115,3 +120,17 @@ def test_half_a_character_is_named_with_its_line(demo, tmp_path):
     (tmp_path / "topics.jsonl").write_text('{"qid": "1", "query": "a"}\n{"qid": "2", "query": "\\ud800"}\n')
     arguments = (*RUNS, "--topics", tmp_path / "topics.jsonl", *COLLECTION[2:], "--log", tmp_path / "l")
     assert "topics.jsonl, line 2: no Unicode text" in rcp_irx("judge", *arguments, cwd=demo, code=2)
+
+
+def test_an_estimate_makes_no_log_and_topics_without_text_are_refused(demo, tmp_path):
+    log = tmp_path / "new.judgments"
+    rcp_irx("estimate", *RUNS, *COLLECTION, "--log", log, cwd=demo)
+    rcp_irx("judge", *RUNS, *COLLECTION, "--log", log, "--dry-run", cwd=demo)
+    assert not log.exists()
+    for name, text in (
+        ("t.tsv", "1\ttea\n2\t \n"),
+        ("t.jsonl", '{"qid": "1", "query": "a"}\n{"qid": "2", "query": ""}\n'),
+    ):
+        (tmp_path / name).write_text(text)
+        arguments = (*RUNS, "--topics", tmp_path / name, *COLLECTION[2:], "--log", log)
+        assert f"{name}, line 2" in rcp_irx("judge", *arguments, cwd=demo, code=2)

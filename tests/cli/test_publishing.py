@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -78,13 +80,16 @@ def test_the_judging_costs_what_its_prices_say(demo, tmp_path):
     labelling.run(labelling.pools(pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])))
     calls = int(log.usage()["calls"].sum())
     page = tmp_path / "r.html"
-    arguments = ("report", "demo.gains", "--log", tmp_path / "my.judgments", "-o", page, "--json")
+    log.calibrate().save(tmp_path / "my.gains")
+    arguments = ("report", tmp_path / "my.gains", "--log", tmp_path / "my.judgments", "-o", page, "--json")
     unpriced = "No prices of tokens were given: no dollars are shown (--prices)."
     assert unpriced in json.loads(rcp_irx(*arguments, cwd=demo))["missing"]
     assert unpriced not in json.loads(rcp_irx(*arguments, "--prices", "2", "10", cwd=demo))["missing"]
     cells = re.findall(r"<td class=\"num\">([\d.,]+)</td></tr>", page.read_text().split("<caption>Calls</caption>")[1])
     assert sum(map(float, cells[:2])) == pytest.approx(2.5 * calls)
     assert "a price" in rcp_irx(*arguments, "--prices", "-2", "10", cwd=demo, code=2)
+    said = rcp_irx("report", "demo.gains", "--log", tmp_path / "my.judgments", "-o", page, cwd=demo, code=2)
+    assert "holds nothing of the gains' judge 'lexical-stand-in/1" in said
     assert "give both" in rcp_irx("report", "demo.gains", "-o", page, "--prices", "2", "10", cwd=demo, code=2)
 
 
@@ -96,3 +101,65 @@ def test_line_ends_in_names_break_no_table(demo, tmp_path):
     table = lines[next(i for i, line in enumerate(lines) if line.startswith("| criterion")) :]
     assert len(table) == 2 + len(criteria)
     assert {line.count("|") for line in table} == {6}
+
+
+def test_a_log_of_several_datasets_tells_of_the_gains_own(demo, tmp_path):
+    log = JudgmentLog(tmp_path / "two.judgments")
+    for dataset, size in (("one", 12), ("two", 20)):
+        labelling = Labelling(LexicalJudge(), log, Rubric.load(), REDUCED)
+        rows = [("1", "tea", docno, text, dataset) for docno, text in [*collection.documents()][:size]]
+        labelling.run(labelling.pools(pd.DataFrame(rows, columns=["qid", "query", "docno", "text", "dataset"])))
+    log.calibrate().save(tmp_path / "two.gains")
+    own = log.usage(["one"])
+    assert 0 < own["calls"].sum() < log.usage()["calls"].sum()
+    arguments = ("--dataset", "one", "--log", tmp_path / "two.judgments", "-o", tmp_path / "r.html")
+    rcp_irx("report", tmp_path / "two.gains", *arguments, cwd=demo)
+    calls = (tmp_path / "r.html").read_text().split("<caption>Calls</caption>")[1].split("</table>")[0]
+    assert [int(row.split("</td>")[2].split(">")[1]) for row in calls.split("<tr>")[2:]] == own["windows"].tolist()
+    planned = int(log.calibrate().select("one").queries["planned"].sum())
+    text = rcp_irx("describe", tmp_path / "two.gains", "--dataset", "one", cwd=demo)
+    assert f"0 of {planned} windows had no usable answer" in text
+
+
+def test_a_log_of_other_queries_is_refused(demo, tmp_path):
+    log = JudgmentLog(tmp_path / "other.judgments")
+    labelling = Labelling(LexicalJudge(), log, Rubric.load(), REDUCED)
+    rows = [("another", "tea", docno, text) for docno, text in [*collection.documents()][:12]]
+    labelling.run(labelling.pools(pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])))
+    arguments = ("report", "demo.gains", "--log", tmp_path / "other.judgments", "-o", tmp_path / "r.html")
+    assert "other.judgments is of other gains" in rcp_irx(*arguments, cwd=demo, code=2)
+
+
+def test_texts_that_are_missing_are_counted(demo, tmp_path):
+    docno = GainTable.load(demo / "demo.gains").documents["docno"].iloc[0]
+    (tmp_path / "one.tsv").write_text(f"{docno}\t{dict(collection.documents())[docno]}\n")
+    page = ("-o", tmp_path / "r.html")
+    said = rcp_irx("report", "demo.gains", "--docs", tmp_path / "one.tsv", *page, cwd=demo)
+    assert "No text was given of " in said
+    (tmp_path / "none.tsv").write_text("zz\ttext\n")
+    assert "none.tsv" in rcp_irx("report", "demo.gains", "--docs", tmp_path / "none.tsv", *page, cwd=demo, code=2)
+
+
+def test_an_appendix_tells_only_what_is_known(demo, tmp_path):
+    gains = GainTable.load(demo / "demo.gains")
+    GainTable(gains.documents, gains.queries, gains.criteria, {"rcp_irx": ""}).save(tmp_path / "bare.gains")
+    rows = [line for line in (demo / "longest.run").read_text().splitlines() if not line.startswith("3 ")]
+    (tmp_path / "short.run").write_text("\n".join(rows))
+    text = rcp_irx("describe", tmp_path / "bare.gains", tmp_path / "short.run", "--grades", "demo.qrels", cwd=demo)
+    assert "made with a program that is not recorded" in text
+    assert "counts 0, for some queries of short (1 query)" in text
+    assert "nan" not in text
+    assert "ECE of chance alone" in text
+    assert "no tournament prompt" in rcp_irx("describe", "demo.gains", cwd=demo)
+
+
+def test_criteria_may_be_called_as_they_like(demo, tmp_path):
+    gains = GainTable.load(demo / "demo.gains")
+    ids = dict(zip(gains.criteria["id"], ["label", "rank:longest", "gain_", "x", "y"], strict=True))
+    criteria = gains.criteria.assign(id=gains.criteria["id"].map(ids))
+    GainTable(gains.documents.rename(columns=ids), gains.queries, criteria, {"judge": "x"}).save(tmp_path / "odd.gains")
+    page = tmp_path / "r.html"
+    rcp_irx("report", tmp_path / "odd.gains", *RUNS, "--qrels", "demo.qrels", "-o", page, cwd=demo)
+    held = json.loads(re.search(r'id="documents">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+    rows = json.loads(gzip.decompress(base64.b64decode(held["0"])))
+    assert {"label", "pass:label", "rank:longest", "pass:rank:longest"} <= set(rows)

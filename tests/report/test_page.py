@@ -54,7 +54,7 @@ def test_every_document_is_there_with_its_numbers_and_text(content):
             assert rows["text"][i] == (HOSTILE + text if docno == "d025" else text)
             if docno in own.index:
                 assert rows["gain"][i] == pytest.approx(own.loc[docno, "gain"], abs=5e-5)
-                assert rows["C1"][i] == own.loc[docno, "C1"]
+                assert rows["pass:C1"][i] == own.loc[docno, "C1"]
             else:
                 assert rows["gain"][i] is None
             for name, run in first.items():
@@ -83,7 +83,7 @@ def test_texts_are_escaped_and_nothing_is_loaded(content):
     assert "<b>bold</b>" not in page
     assert HOSTILE not in page
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
-    assert page.count("</script>") == 4  # its own: nothing ends one early
+    assert page.count("</script>") == 5  # its own: nothing ends one early
 
 
 def test_a_page_that_would_be_too_large_has_shorter_texts_and_says_so(content):
