@@ -22,6 +22,7 @@ from rcp_irx.evaluation.options import options
 from rcp_irx.evaluation.ranking import Ranked, ranked
 from rcp_irx.gains import KEYS, GainTable
 from rcp_irx.judging.log import JudgmentLog
+from rcp_irx.tables import named
 from rcp_irx.trec import read_run as read_trec_run
 
 Runs: TypeAlias = Mapping[str, "pd.DataFrame | str | os.PathLike[str]"]
@@ -168,13 +169,11 @@ def common_queries(gains: GainTable, qrels: pd.DataFrame) -> tuple[pd.DataFrame,
     ours, theirs = _keys(scored), _keys(labels)
     both = ours.isin(theirs)
     if not both.any():
-        raise RCPError(
-            f"qrels and gains share no query: the qrels' are {examples(theirs)}, the gains' {examples(ours)}"
-        )
-    for lacking, what in [(ours[~both], "gains and no label"), (theirs[~theirs.isin(ours)], "labels and no gain")]:
+        raise RCPError(f"qrels and gains share no query: the qrels' are {named(labels)}, the gains' {named(scored)}")
+    for lacking, what in [(scored[~both], "gains and no label"), (labels[~theirs.isin(ours)], "labels and no gain")]:
         if len(lacking):
-            number = counted(lacking.nunique(), "query has", "queries have")
-            warn(f"{number} {what}, left out: {examples(lacking.unique())}")
+            number = counted(len(lacking[KEYS[:2]].drop_duplicates()), "query has", "queries have")
+            warn(f"{number} {what}, left out: {named(lacking)}")
     scored, labels = scored[both].reset_index(drop=True), labels[theirs.isin(ours)].reset_index(drop=True)
     if set(labels["docno"]).isdisjoint(scored["docno"]):
         raise RCPError(

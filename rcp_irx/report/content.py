@@ -20,6 +20,7 @@ from rcp_irx.evaluation.coverage import LEAST_COVERAGE
 from rcp_irx.gains import KEYS, GainTable
 from rcp_irx.judging.judges.settings import prices as checked_prices
 from rcp_irx.judging.log import JudgmentLog
+from rcp_irx.tables import named
 
 SHOWN_BEYOND_THE_POOL = 10
 """A document without a gain is shown where a system ranks it among so many."""
@@ -189,8 +190,8 @@ def _judging(
     held, judge = log.queries(), gains.metadata.get("judge")
     own = held.merge(gains.queries[KEYS[:2]], on=KEYS[:2])
     if own.empty:
-        theirs, ours = (examples(rows[KEYS[:2]].itertuples(index=False, name=None)) for rows in (held, gains.queries))
-        raise RCPError(f"the log {log.path} is of other gains: it holds (dataset, query) {theirs}, the gains {ours}")
+        theirs, ours = named(held), named(gains.queries)
+        raise RCPError(f"the log {log.path} is of other gains: its queries are {theirs}, the gains' {ours}")
     if judge and judge not in set(own["judge"]):
         others = examples(own["judge"])
         raise RCPError(f"the log {log.path} holds nothing of the gains' judge {judge!r}; it is of {others}")
