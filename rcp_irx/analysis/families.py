@@ -16,6 +16,7 @@ MAKERS = {
     "zhipu": "glm",
 }
 """Makers of models, and what their models are called."""
+MODELS = {model for models in MAKERS.values() for model in models.split()}
 
 COMMON = frozenset(
     """base bert bi chat cross dense distil distilled embed embedding embeddings encoder fast flash in instruct
@@ -33,11 +34,11 @@ def alike(one: str, other: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    """The words of a name and, without their numbers, their beginnings; of a maker also its models'."""
+    """The words of a name and, without numbers, their beginnings; where it names a maker and no model, its models'."""
     found = set(re.findall("[a-z0-9]+", name.lower()))
     found |= set(re.findall("(?<![a-z0-9])[a-z]{3,}", name.lower()))
-    for maker in found & MAKERS.keys():
-        found |= set(MAKERS[maker].split())
+    if found.isdisjoint(MODELS):
+        found |= {model for maker in found & MAKERS.keys() for model in MAKERS[maker].split()}
     return {word for word in found - COMMON if len(word) > 1 and not re.fullmatch("[0-9]+[a-z]?", word)}
 
 

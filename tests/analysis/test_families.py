@@ -48,6 +48,7 @@ def test_names_of_one_family(one: str, other: str) -> None:
         ("bm25", "llama3"),
         ("text-embedding", "open-text-judge"),
         ("", "gpt-4"),
+        ("GPT", "openai:Qwen3.5-397B"),
     ],
 )
 def test_names_of_two_families(one: str, other: str) -> None:
