@@ -14,8 +14,6 @@ from rcp_irx.evaluation import ndcg
 from rcp_irx.judging.runner import PoolRunner
 from tests.analysis import toy
 
-pytestmark = pytest.mark.quick
-
 K = 5
 GAMMA, BETA = [1.17, 1.05, 0.94, 1.16, 0.69], [-2.57, -2.0, -0.25, 0.71, 4.12]  # Table 1
 
@@ -28,6 +26,7 @@ def mean_ndcg(order: np.ndarray, gains: np.ndarray) -> np.ndarray:
     return (ranked / ideal).mean(axis=1)
 
 
+@pytest.mark.quick
 def test_the_covariance_of_means_is_that_of_simulated_judgments() -> None:
     gains = toy.suite(queries=12, documents=10)
     errors = np.random.default_rng(8).uniform(0, 0.004, len(gains))
@@ -42,6 +41,7 @@ def test_the_covariance_of_means_is_that_of_simulated_judgments() -> None:
     np.testing.assert_allclose(found, simulated, rtol=0.1, atol=1e-9)
 
 
+@pytest.mark.quick
 def test_what_a_query_shares_moves_its_gains_together() -> None:
     """Against drawing scale and offset of each query, and each document's own part, many times over."""
     gains = toy.suite(queries=12, documents=10)
@@ -77,6 +77,7 @@ def test_what_a_query_shares_moves_its_gains_together() -> None:
     assert np.diag(alone).max() > 1.5 * np.diag(found).max()  # as if every error were a document's own
 
 
+@pytest.mark.quick
 def test_excluded_documents_leave_and_those_without_gains_keep_their_ranks() -> None:
     gains = toy.with_columns(toy.suite(queries=3, documents=8), gain_se=0.01)
     run = toy.runs(gains, (1.0,))["s0"]
@@ -96,6 +97,7 @@ def test_excluded_documents_leave_and_those_without_gains_keep_their_ranks() -> 
     assert noise(gains, judges) == pytest.approx(0, abs=1e-30)
 
 
+@pytest.mark.quick
 def test_noise_is_drawn_with_the_covariance_in_any_order_of_systems() -> None:
     covariance = pd.DataFrame([[4.0, 1.0], [1.0, 2.0]], index=["a", "b"], columns=["a", "b"])
     drawn = noise_samples(covariance, [42], 50_000)
@@ -103,6 +105,7 @@ def test_noise_is_drawn_with_the_covariance_in_any_order_of_systems() -> None:
     assert noise_samples(covariance, [42], 10).equals(noise_samples(covariance, [42], 10))
 
 
+@pytest.mark.quick
 def test_what_is_refused() -> None:
     gains = toy.suite(queries=2)
     with pytest.raises(RCPError, match=r"column 'gain_se'.*calibrate the log again"):
