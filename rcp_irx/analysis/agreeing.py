@@ -55,6 +55,9 @@ _REASONS: dict[str | Key, str] = {
     ),
     "concordance": "no query has two documents with different grades",
 }
+_OF_ONE_QUERY: dict[str | Key, str] = {
+    ("Spearman of query means", name): "there is one query" for name in (ABILITY, BT)
+}
 _SHOULD_BE_ABOVE_0 = {
     ("AUC", f"{GAIN} less {POSITIVE}"): (
         "the gains are not shown to label these documents better than the qrels do",
@@ -191,8 +194,9 @@ def agreement(
         pooled = len(documents) == len(found.documents)
         singles = found.singles if pooled else found.singles[found.singles["dataset"] == dataset]
         of = block(documents, singles, threshold, positive)
-        drawn = bootstrap(measures(of, gain_threshold, bins), of.strata, len(documents), resamples, seed)
-        estimates = beyond_chance(drawn, calibration_sums(of, bins))
+        sums = calibration_sums(of, bins)
+        drawn = bootstrap(measures(of, gain_threshold, sums), of.strata, len(documents), resamples, seed)
+        estimates = beyond_chance(drawn, sums)
         sized = {key: (len(documents), "documents") for key in estimates} | sizes(of)
         frames.append(measure_rows(dataset, estimates, sized))
         binned.append(_bins(dataset, of, bins))
@@ -263,7 +267,7 @@ def _notes(of: Block, found: Mapping[Key, Estimate], threshold: float) -> list[s
     if lone:
         number = counted(lone, "query has", "queries have")
         notes.append(f"{number} one graded document: nothing to compare within a query")
-    return notes + interval_notes(found, of.strata, _REASONS)
+    return notes + interval_notes(found, of.strata, _REASONS | _OF_ONE_QUERY if of.queries == 1 else _REASONS)
 
 
 def _differences(found: Mapping[Key, Estimate]) -> list[str]:

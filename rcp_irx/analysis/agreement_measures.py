@@ -110,9 +110,12 @@ def block(documents: pd.DataFrame, singles: pd.DataFrame, threshold: float, posi
     )
 
 
-def measures(of: Block, gain_threshold: float, bins: int) -> Callable[[FloatArray], Found]:
-    """The measures, as a function of how often each query counts: (Q, R) to (R,) each."""
-    added = _added(of, gain_threshold, bins)
+def measures(of: Block, gain_threshold: float, calibration: FloatArray) -> Callable[[FloatArray], Found]:
+    """The measures, as a function of how often each query counts: (Q, R) to (R,) each.
+
+    `calibration` are `calibration_sums`.
+    """
+    added = _added(of, gain_threshold, calibration)
     order = {name: ties(values) for name, values in {**of.scores, **of.labels, GRADE: of.grade}.items()}
     dealt = association.in_grade_order(of.scores[ABILITY], of.grade, of.query)
     means = {name: ties(_query_means(of, values)) for name, values in {**of.scores, GRADE: of.grade}.items()}
@@ -220,14 +223,14 @@ def _of_means(means: dict[str, Ranks]) -> Found:
     }
 
 
-def _added(of: Block, gain_threshold: float, bins: int) -> dict[Key, tuple[Statistic, FloatArray]]:
+def _added(of: Block, gain_threshold: float, calibration: FloatArray) -> dict[Key, tuple[Statistic, FloatArray]]:
     """Measures that are functions of sums over queries: the function, and each query's sums."""
     found: dict[Key, tuple[Statistic, FloatArray]] = {}
     for name, values in {ABILITY: of.scores[ABILITY], **of.labels}.items():
         counts = association.concordance_counts(values, of.grade, of.starts)
         found["concordance", name] = (association.concordance, counts)
     code, yes = of.query[of.single_document], of.single_relevant
-    found[ECE] = (association.calibration_error, calibration_sums(of, bins))
+    found[ECE] = (association.calibration_error, calibration)
     agreed = {GAIN: (of.single_gain >= gain_threshold) == yes}
     if of.labels:
         agreed[POSITIVE] = of.positive[of.single_document] == yes

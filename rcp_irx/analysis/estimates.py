@@ -51,8 +51,7 @@ def interval_notes(
     }
     for name, (reason, estimate) in named.items():
         if np.isnan(estimate.value):
-            alone = "there is one query" if len(strata) == 1 and "of query means" in name else reason
-            notes.append(f"{name} has no value: {alone}")
+            notes.append(f"{name} has no value: {reason}")
     queries, sizes = len(strata), np.unique(strata, return_counts=True)[1]
     lone = int(np.sum(sizes == 1))
     if lone == len(sizes):

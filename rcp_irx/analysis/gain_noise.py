@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rcp_irx.calibration.gain import pass_probabilities
+from rcp_irx.calibration import test_information
 from rcp_irx.errors import RCPError, counted, examples, warn
 from rcp_irx.evaluation.inputs import Pools, read_pools, read_run
 from rcp_irx.evaluation.ranking import ranked
@@ -81,8 +81,7 @@ def _shared(gains: GainTable) -> np.ndarray:
     along = np.divide(both, alpha, out=np.zeros(len(of)), where=alpha > 0)  # of tau, per SD of alpha
     rest = np.sqrt(np.clip(tau**2 - along**2, 0.0, None))
     gamma, beta = (criteria[name].to_numpy(dtype=np.float64) for name in ("gamma", "beta"))
-    chance = pass_probabilities(documents["theta"].to_numpy(dtype=np.float64), gamma, beta)
-    steep = (chance * (1 - chance)) @ gamma**2 / gamma.sum()
+    steep = test_information(documents["theta"].to_numpy(dtype=np.float64), gamma, beta) / gamma.sum()
     bt = documents["bt"].to_numpy(dtype=np.float64)
     return np.column_stack([steep * (alpha + bt * along), steep * bt * rest])
 

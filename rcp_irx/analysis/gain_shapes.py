@@ -10,7 +10,7 @@ import numpy as np
 from rcp_irx.analysis.calibration_checks import FloatArray
 from rcp_irx.analysis.fitted import Fitted, read_fitted
 from rcp_irx.calibration import criterion_gain, gain, linear_gain, logistic_gain, min_max_gain, unweighted_gain
-from rcp_irx.errors import RCPError, examples
+from rcp_irx.errors import RCPError, examples, finite
 from rcp_irx.gains import GainTable
 
 SHAPES = ("paper", "unweighted", "logistic", "criterion", "linear", "min-max")
@@ -54,9 +54,7 @@ def with_gain(
         `high`, also where one criterion leaves no line between its difficulties.
     """
     fitted = read_fitted(gains)
-    for name, value in (("low", low), ("high", high)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
-            raise RCPError(f"{name} is an ability, a number, not {value!r}")
+    finite(**{name: value for name, value in (("low", low), ("high", high)) if value is not None})
     if shape not in SHAPES:
         raise RCPError(f"shape is one of {list(SHAPES)}, not {shape!r}")
     if criterion is not None and shape != "criterion":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from rcp_irx.analysis.results import QREL, Runs, common_queries, gain_table, rea
 from rcp_irx.analysis.screen import screen, table
 from rcp_irx.analysis.significance import pairs_of
 from rcp_irx.documents import with_keys, with_labels
-from rcp_irx.errors import RCPError, counted, examples
+from rcp_irx.errors import RCPError, counted, examples, finite
 from rcp_irx.evaluation import scores
 from rcp_irx.evaluation.inputs import Run, read_pools
 from rcp_irx.evaluation.options import options
@@ -261,8 +260,7 @@ def disputed(gains: GainTable, qrels: pd.DataFrame, *, positive: int = 1) -> Dis
     RCPError
         No query in common; labels that are not whole numbers.
     """
-    if isinstance(positive, bool) or not isinstance(positive, Real):
-        raise RCPError(f"positive is a label, a number, not {positive!r}")
+    finite(positive=positive)
     scored, labels = common_queries(gain_table(gains), qrels)
     keys = ["dataset", "qid", "docno"]
     labels = labels[labels["label"] > UNJUDGED]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from rcp_irx.errors import counted
+
 WIDTH, WARNINGS, ROWS = 120, 8, 16
 
 
@@ -23,4 +25,4 @@ def screen(heading: str, parts: Sequence[str], warnings: Sequence[str]) -> str:
 def table(frame: pd.DataFrame, more: str = "", rows: int = ROWS) -> str:
     """A frame as text, its first rows; `more` says where the others are."""
     text = str(frame.head(rows).to_string(index=False, float_format=lambda value: f"{value:.3f}"))
-    return text if len(frame) <= rows else f"{text}\n... and {len(frame) - rows} more rows{more}"
+    return text if len(frame) <= rows else f"{text}\n... and {counted(len(frame) - rows, 'more row')}{more}"

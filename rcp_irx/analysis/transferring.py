@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,6 +14,7 @@ from scipy.special import logit
 from rcp_irx.analysis import signs
 from rcp_irx.analysis.calibration_checks import FloatArray, cross_entropy, information_efficiency
 from rcp_irx.analysis.fitted import Fitted, IntArray, read_fitted
+from rcp_irx.analysis.screen import screen, table
 from rcp_irx.calibration import TwoPLFit, fit_2pl
 from rcp_irx.errors import RCPError, counted, examples, whole
 from rcp_irx.evaluation.options import whole_cutoff
@@ -23,7 +23,6 @@ from rcp_irx.judging.log import JudgmentLog
 
 FOLDS = 5
 MOST_CRITERIA = 8
-WIDTH = 120
 
 Frozen: TypeAlias = "tuple[FloatArray, FloatArray]"
 
@@ -62,7 +61,7 @@ class Transfer:
             f"Transfer to {counted(known, 'held-out group')}{f' ({without} without answers)' if without else ''}:"
             f" cross-entropy {against} against pass rates; {self.rasch_increase:+.1%} with every discrimination 1"
         )
-        return _screen(head, self.groups, self.warnings)
+        return screen(head, [table(self.groups)], self.warnings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +86,7 @@ class RubricSubsets:
             f"{counted(len(self.subsets), 'subset')} of the rubric by information efficiency at the ideal top {self.k}"
         )
         shown = self.subsets.assign(criteria=self.subsets["criteria"].map(" ".join))
-        return _screen(head, shown, self.warnings)
+        return screen(head, [table(shown)], self.warnings)
 
 
 def transfer(gains_or_log: GainTable | JudgmentLog, *, folds: int | None = None, seed: int = 42) -> Transfer:
@@ -306,14 +305,3 @@ def _subset_warnings(frame: pd.DataFrame, criteria: list[str], k: int) -> Iterat
             f" {full['efficiency'].iloc[0]:.3f} of the whole rubric (rank {full['rank'].iloc[0]} of {len(frame)}):"
             " what is dropped may tell little about the best documents; more precise is not more valid"
         )
-
-
-def _screen(head: str, frame: pd.DataFrame, warnings: list[str]) -> str:
-    """A result for people; of many rows the first."""
-    rows = 16
-    lines = [head, frame.head(rows).to_string(index=False, float_format=lambda value: f"{value:.3f}")]
-    if len(frame) > rows:
-        lines.append(f"... and {counted(len(frame) - rows, 'more row')}")
-    for warning in warnings:
-        lines += textwrap.wrap(warning, WIDTH, initial_indent="! ", subsequent_indent="  ")
-    return "\n".join(lines)

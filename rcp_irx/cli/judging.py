@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from rcp_irx.cli.inputs import gains_of, json_option, pool_of_runs
+from rcp_irx.cli.inputs import gains_of, json_option, log_of, pool_of_runs
 from rcp_irx.cli.output import show, table
 from rcp_irx.errors import RCPError, counted
 
@@ -175,7 +175,6 @@ def fit(
     Example, after `rcp-irx demo --keep demo`:
       rcp-irx fit demo/demo.judgments -o my.gains
     """
-    from rcp_irx.cli.inputs import log_of
     from rcp_irx.judging.rubric import Rubric
 
     gains = log_of(log).calibrate(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from typing import Any, TypeAlias
 
 import pandas as pd
 from mteb.abstasks import AbsTask, AbsTaskRetrieval
 
-from rcp_irx.errors import RCPError, counted, examples, warn
+from rcp_irx.errors import RCPError, counted, examples, warn, whole
 from rcp_irx.mteb.predictions import Predictions, prediction_file, read_predictions
 from rcp_irx.mteb.tasks import own_name, retrieval_task, unshared
 from rcp_irx.pooling import fuse
@@ -72,8 +71,8 @@ def pool(
     files = (
         [] if predictions is None else [read_predictions(prediction_file(place, task)) for place in _all(predictions)]
     )
-    if num_results is not None and not _is_number_of_results(num_results):
-        raise RCPError(f"num_results is a whole number of at least 1, not {num_results!r}")
+    if num_results is not None:
+        whole("num_results", num_results)
     data = _loaded(task)
     split = _split(task, split)
     alone = len(task.metadata.hf_subsets) == 1
@@ -87,10 +86,6 @@ def pool(
         rows = _rows(part, candidates, where)
         parts.append(rows.assign(dataset=name if alone else subset, task=_instruction(task)))
     return pd.concat(parts, ignore_index=True)[COLUMNS]
-
-
-def _is_number_of_results(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _all(predictions: Place | Iterable[Place]) -> list[Place]:
