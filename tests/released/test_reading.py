@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 
 import numpy as np
@@ -14,17 +12,13 @@ pytest.importorskip("pyarrow")
 
 from rcp_irx import CountnDCG, GainTable, MissingExtra, RawBTnDCG, RCPError, RCPnDCG, RCPWarning
 from rcp_irx.evaluation import ndcg
-from tests.released import folders
 from tests.released.folders import (
-    BETA,
-    GAMMA,
     OUT,
     POOL,
     ROWS,
     by_document,
     frame,
     gain_of,
-    items,
     lists,
     newer,
     older,
@@ -33,8 +27,6 @@ from tests.released.folders import (
     qrels,
     write,
 )
-
-table_of = folders.table
 
 GAINS = {(qid, docno): gain_of(theta) for qid, docno, _, theta in ROWS if theta is not None}
 
@@ -308,203 +300,6 @@ def test_float_gains_and_labels_of_other_queries_are_refused_and_of_some_counted
         "1 query has gains and no label: 'q9'",
     ]
     assert table.queries["qid"].tolist() == ["q1", "q9"]
-
-
-# where the files are
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "message"),
-    [
-        (None, {}, "given as text or a path, not None"),
-        (5, {}, "given as text or a path, not 5"),
-        (b"folder", {}, "given as text or a path, not b'folder'"),
-        ("", {}, "an empty text names none"),
-        ("a" * 5000, {}, "cannot be looked up"),
-        ("x", {"subset": None}, "subset is named by a text that is not empty, not None"),
-        ("x", {"subset": 2019}, "not 2019"),
-        ("x", {"subset": ""}, "not ''"),
-        ("x", {"dataset": 5}, "dataset is a text or None, not 5"),
-        ("x", {"split": ["test"]}, "split is a text or None"),
-        ("x", {"revision": 1}, "revision is a text or None, not 1"),
-        ("x", {"item_parameters": {}}, "item_parameters is a text or None"),
-    ],
-)
-def test_arguments_of_another_type_are_refused(source, options, message):
-    with pytest.raises(RCPError, match=message):
-        GainTable.from_released(source, **options)
-
-
-def test_messages_name_the_whole_path(tmp_path, monkeypatch):
-    newer(tmp_path / "r")
-    monkeypatch.chdir(tmp_path)
-    for options, message in [({"subset": "y"}, "has no subset"), ({"subset": "x", "split": "dev"}, "has no split")]:
-        with pytest.raises(RCPError, match=message) as error:
-            GainTable.from_released("r", **options)
-        assert str(tmp_path / "r") in str(error.value)
-    (tmp_path / "r" / "items.json").write_text(json.dumps({"gamma": [], "beta": []}))
-    with pytest.raises(RCPError, match=re.escape(str(tmp_path / "r" / "items.json"))):
-        GainTable.from_released("r", "x")
-    with pytest.raises(RCPError, match=re.escape(f"{tmp_path / 'nowhere'} is not there")):
-        GainTable.from_released("./nowhere", "x")
-
-
-def test_a_folder_in_neither_layout_is_named_with_what_it_holds(tmp_path):
-    (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(RCPError, match=r"neither '\{subset\}-qrels/.* nor '\{subset\}/qrels.parquet' .*'notes.txt'"):
-        GainTable.from_released(tmp_path, "x")
-
-
-def test_a_subset_that_is_not_there_names_those_that_are(tmp_path):
-    older(newer(tmp_path, "one"), "two")
-    with pytest.raises(RCPError, match="has no subset 'three'; it has 'one', 'two'"):
-        GainTable.from_released(tmp_path, "three")
-
-
-def test_places_that_cannot_be_datasets_are_refused(tmp_path):
-    with pytest.raises(RCPError, match="is not there"):
-        GainTable.from_released(tmp_path / "nowhere", "x")
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(RCPError, match="is a file"):
-        GainTable.from_released(tmp_path / "file", "x")
-    with pytest.raises(RCPError, match="revision='main' is of a repository on the Hub"):
-        GainTable.from_released(newer(tmp_path / "d"), "x", revision="main")
-    GainTable.from_released(tmp_path / "d", "x").save(tmp_path / "saved")
-    with pytest.raises(RCPError, match=r"open it with GainTable.load"):
-        GainTable.from_released(tmp_path / "saved", "x")
-
-
-def test_a_split_is_chosen_by_name_where_there_are_several(tmp_path):
-    newer(newer(tmp_path, split="dev"), split="test", qrels=qrels(ROWS[:2]), top_ranked=POOL)
-    with pytest.raises(RCPError, match="has the splits 'dev', 'test'; choose one"):
-        GainTable.from_released(tmp_path, "x")
-    with pytest.raises(RCPError, match="has no split 'train'; it has 'dev', 'test'"):
-        GainTable.from_released(tmp_path, "x", split="train")
-    with pytest.warns(RCPWarning, match="no gain"):  # the pools' one split serves both, and q2 has gains in one
-        assert len(GainTable.from_released(tmp_path, "x", split="test")) == 2
-    assert len(GainTable.from_released(tmp_path, "x", split="dev")) == 4
-    with pytest.raises(RCPError, match="older layout, which has no splits"):
-        GainTable.from_released(older(tmp_path / "old"), "x", split="test")
-
-
-def test_a_file_in_parts_is_read_whole_or_not_at_all(tmp_path):
-    newer(tmp_path, qrels=None, top_ranked=POOL)
-    for part, rows in enumerate([ROWS[:2], ROWS[2:3], ROWS[3:]]):
-        write(tmp_path / "x-qrels" / f"test-0000{part}-of-00003.parquet", qrels(rows))
-    assert len(GainTable.from_released(tmp_path, "x")) == 4
-    (tmp_path / "x-qrels" / "test-00001-of-00003.parquet").unlink()
-    with pytest.raises(RCPError, match=r"lacks parts: of 3 files it has .*test-00000-of-00003"):
-        GainTable.from_released(tmp_path, "x")
-
-
-@pytest.mark.parametrize("folder", ["qrels", "default", "data"])
-def test_the_default_subset_has_no_prefix(tmp_path, folder):
-    newer(tmp_path, "default", qrels=None, top_ranked=POOL)
-    write(tmp_path / folder / "test-00000-of-00001.parquet", qrels())
-    table = GainTable.from_released(tmp_path)
-    assert by_document(table, "pool_rank")["q1", "b"] == 0
-    assert table.datasets == [""]
-
-
-# item parameters
-
-
-@pytest.mark.parametrize("name", ["x/irt.json", "x-qrels/p.json", "x.json", "fit_x.json", "top.json", "items/a.json"])
-def test_item_parameters_are_found_by_what_they_hold(tmp_path, name):
-    newer(tmp_path, qrels=qrels())
-    (tmp_path / "items.json").unlink()
-    (tmp_path / "note.json").write_text('{"gamma": "is a letter"}')
-    items(tmp_path / name)
-    assert GainTable.from_released(tmp_path, "x").metadata["released"]["item_parameters"] == name
-
-
-def test_the_nearest_item_parameters_count_and_two_that_differ_are_a_choice(tmp_path):
-    newer(tmp_path)
-    items(tmp_path / "other.json", gamma=[9.0, 9.0])
-    with pytest.raises(RCPError, match=r"several item parameters: 'items.json', 'other.json'; choose one"):
-        GainTable.from_released(tmp_path, "x")
-    assert len(GainTable.from_released(tmp_path, "x", item_parameters="items.json")) == 4
-    with pytest.raises(RCPError, match=r"stored gains more than 0.0001 .*/other.json"):
-        GainTable.from_released(tmp_path, "x", item_parameters="other.json")
-    items(tmp_path / "x.json")
-    assert GainTable.from_released(tmp_path, "x").metadata["released"]["item_parameters"] == "x.json"
-
-
-@pytest.mark.parametrize(
-    ("subset", "others", "foreign"),
-    [
-        ("fever", ["climate-fever"], "climate-fever.json"),
-        ("fever", ["climate_fever"], "irt-climate-fever.json"),
-        ("a", ["a-b"], "a-b-qrels/irt.json"),
-        ("a", ["a-b"], "a-b-items/items.json"),
-        ("a", ["a-b"], "fit_a-b.json"),
-        ("x", ["y"], "y.json"),
-        ("x", ["y"], "y/item.json"),
-        ("x", ["y"], "items/y.json"),
-        ("x", ["default"], "qrels/items.json"),
-        ("nq", ["nq-gpt-oss"], "nq-gpt-oss-items.json"),
-    ],
-)
-def test_a_file_of_another_subset_never_serves(tmp_path, subset, others, foreign):
-    """Where abilities alone are stored nothing else would tell."""
-    for name in [subset, *others]:
-        newer(tmp_path, name, qrels=qrels(gain=None))
-    (tmp_path / "items.json").unlink()
-    items(tmp_path / foreign, gamma=[9.0, 9.0])
-    with pytest.raises(RCPError, match=f"no item parameters for subset '{subset}'"):
-        GainTable.from_released(tmp_path, subset)
-    assert GainTable.from_released(tmp_path, others[0]).metadata["released"]["item_parameters"] == foreign
-    items(tmp_path / "shared.json")
-    table = GainTable.from_released(tmp_path, subset)
-    assert table.metadata["released"]["item_parameters"] == "shared.json"
-    assert by_document(table, "gain") == pytest.approx(GAINS, abs=1e-15)
-
-
-def test_the_file_of_exactly_the_subsets_name_comes_first(tmp_path):
-    newer(tmp_path, "a-b", qrels=qrels(gain=None))
-    (tmp_path / "items.json").unlink()
-    items(tmp_path / "fit-a-b.json", gamma=[9.0, 9.0])
-    items(tmp_path / "a_b.json")
-    assert GainTable.from_released(tmp_path, "a-b").metadata["released"]["item_parameters"] == "a_b.json"
-
-
-def test_a_subset_called_as_a_word_of_the_shared_file_takes_it_from_no_other(tmp_path):
-    gains = table_of(keys=(("item", "q1"), ("parameters", "q1")))
-    gains.to_released(tmp_path / "r")
-    assert GainTable.from_released(tmp_path / "r", "parameters") == gains.select("parameters")
-
-
-def test_missing_item_parameters_say_what_was_looked_for_and_found(tmp_path):
-    newer(tmp_path)
-    (tmp_path / "items.json").write_text('{"alpha": 1, "delta": 2}')
-    with pytest.raises(
-        RCPError, match=r"no item parameters for subset 'x': .*items.json \(keys \['alpha', 'delta'\]\)"
-    ):
-        GainTable.from_released(tmp_path, "x")
-    (tmp_path / "items.json").write_text("{")
-    with pytest.raises(RCPError, match=r"items.json \(unreadable"):
-        GainTable.from_released(tmp_path, "x")
-    with pytest.raises(RCPError, match=r"no item parameters at .*nothing.json; JSON files there: 'items.json'"):
-        GainTable.from_released(tmp_path, "x", item_parameters="nothing.json")
-
-
-@pytest.mark.parametrize(
-    ("gamma", "beta"),
-    [
-        ([1.0], [1.0, 2.0]),
-        ([], []),
-        ([0.0, 1.0], BETA),
-        (["1", "2"], BETA),
-        (GAMMA, [None, 1.0]),
-        ({"C1": 1.0}, [1.0]),
-        ([float("nan"), 1.0], BETA),
-    ],
-)
-def test_parameters_that_cannot_be_right_are_refused(tmp_path, gamma, beta):
-    newer(tmp_path)
-    (tmp_path / "items.json").write_text(json.dumps({"gamma": gamma, "beta": beta}))
-    with pytest.raises(RCPError, match=r"items.json: gamma .* and beta must be lists of one number a criterion"):
-        GainTable.from_released(tmp_path, "x")
 
 
 # bad content
